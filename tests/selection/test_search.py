@@ -22,6 +22,27 @@ def test_a_bowl_is_searched_in_few_steps():
     assert (best, len(tried)) == ((6,), 5)
 
 
+def trial(loss, *, blocked=False):
+    """Losses of nodes with this mean, whose differences from others have a standard error."""
+    noise = np.random.default_rng(int(1e3 * abs(loss))).normal(size=25)
+    return Trial((loss + (noise - noise.mean()) / noise.std())[np.newaxis, np.newaxis], blocked)
+
+
+@pytest.mark.parametrize(
+    ("ahead", "blocked", "n_tried"),
+    [(9.0, False, 2), (1.0, False, 5), (0.0, False, 7), (9.0, True, 7)],
+    ids=["after the first axis", "before fine steps", "to the end", "blocks of time"],
+)
+def test_a_search_without_hope_to_beat_its_rival_ends(ahead, blocked, n_tried):
+    axes = [Axis(np.arange(2.0), 0), Axis(np.arange(9.0), start=1, stride=2)]
+
+    def bowl(point, n_folds):
+        return trial(float((point[1] - 6) ** 2 + point[0]) / 100, blocked=blocked)
+
+    tried = search(axes, bowl, trial(bowl((0, 1), None).loss - ahead, blocked=blocked))[1]
+    assert len(tried) == n_tried
+
+
 def test_axes():
     powers = decades(-1, 1, start=1.0, zero=True)
     assert powers.values.round(2).tolist() == [0.0, 0.1, 0.32, 1.0, 3.16, 10.0]

@@ -24,9 +24,11 @@ from graphratio.selection.full_rank import Plain, PlainSearch
 from graphratio.selection.grids import candidates_of
 from graphratio.selection.held_out_data import MOST_PROFILES, Folds, FoldSource
 from graphratio.selection.search import (
+    HOPELESS,
     Axis,
     Point,
     Trial,
+    beaten,
     decades,
     hopeless,
     lead,
@@ -143,14 +145,18 @@ class ProfileSelection:
         """Search for profiles; with `or_plain` a plain fit may win, without `shared` it must.
 
         Plain fits choose the bandwidth, since held-out losses of profiles hardly depend on it.
-        Profiles must beat the best plain fit by a standard error. With `without_graph`, a fit with
+        Profiles must beat the best plain fit by a standard error, and the search for them ends as
+        soon as they have no hope to. With `without_graph`, a fit with
         the graph must also beat one without it by a standard error.
         """
         rival = plain.best()
         if not shared or (or_plain and self.data.split.few_blocks):
             return self._choice(*self._with_learned_edges(rival, plain), plain)
         self.axes = [*self.axes[:3], listed(np.array([rival[0]]))]
-        best, tried = search(self.axes, self._trial)
+        known = plain.tried[rival] if or_plain else None
+        best, tried = search(self.axes, self._trial, known)
+        if beaten(tried[best], known, HOPELESS):
+            return self._choice(_unshared(rival), self._rows(tried), list(tried.values()), plain)
         if self.n_rounds is None and tried[best].best_round == MOST_ROUNDS:
             self.most_rounds = MORE_ROUNDS
             # A stronger penalty may need more rounds to improve the loss.

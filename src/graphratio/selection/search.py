@@ -25,6 +25,10 @@ FINE_PASSES = 1
 # A candidate that misses its goal in one fold by this many standard errors is not tried in others.
 HOPELESS = 2.0
 
+# A search that is so many standard errors behind its rival when it has chosen on one of its axes
+# ends at once, and one that is hopelessly behind after the coarse steps does not begin fine ones.
+OUTCLASSED = 4.0
+
 
 @dataclass(frozen=True, eq=False)
 class Trial:
@@ -91,12 +95,23 @@ def hopeless(losses: FloatArray, rival: FloatArray, needed: float = 0.0) -> bool
     return behind > (HOPELESS - needed) * error > 0
 
 
+def beaten(trial: Trial, rival: Trial | None, margin: float) -> bool:
+    """Whether a rival is better by this many standard errors; never in blocks of time."""
+    if rival is None or rival.blocked:
+        return False
+    ahead, error = advantage(rival.node_losses, trial.node_losses)
+    return ahead > margin * error > 0
+
+
 def search(
-    axes: Sequence[Axis], evaluate: Callable[[Point, int | None], Trial]
+    axes: Sequence[Axis],
+    evaluate: Callable[[Point, int | None], Trial],
+    rival: Trial | None = None,
 ) -> tuple[Point, dict[Point, Trial]]:
     """Find the point with the smallest held-out loss; also return all tried points.
 
     `evaluate` takes a point and tries it in the first few folds, or in all if their number is None.
+    With a rival, the search ends where it has no hope to beat it.
     """
     tried: dict[Point, Trial] = {}
 
@@ -138,6 +153,10 @@ def search(
                     here, moved = there, True
                 if moved:
                     break
+            if number == 0 and beaten(trial(here), rival, OUTCLASSED):
+                return here, tried
+        if beaten(trial(here), rival, HOPELESS):
+            break
         if number and here == before:
             break
     return here, tried
