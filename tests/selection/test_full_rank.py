@@ -8,6 +8,7 @@ import pytest
 import graphratio as gr
 from graphratio._utils.jobs import working
 from graphratio.data.graph import Graph
+from graphratio.selection import full_rank
 from graphratio.selection.cross_validation import Coupling
 from graphratio.selection.full_rank import PlainSearch
 from graphratio.selection.grids import Candidates
@@ -77,6 +78,36 @@ def test_only_the_folds_of_the_best_bandwidth_are_kept(n_jobs):
     # A forgotten bandwidth is prepared again, with the same folds.
     [again] = plain._losses({0.2: [(1.0, 1e-3)]})
     np.testing.assert_array_equal(np.stack(again, axis=1), plain.tried[0.2, 1.0, 1e-3].losses)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_the_first_fold_rules_out_hopeless_candidates_only(seed, monkeypatch):
+    strengths, ridges = [0.1, 1.0, 10.0, 100.0], [1e-5, 1e-3, 1e-1, 10.0]
+    n_nodes = full_rank.ENOUGH_NODES
+
+    def best(enough):
+        monkeypatch.setattr(full_rank, "ENOUGH_NODES", enough)
+        plain = searched(equal_changes(seed, n_nodes), ring(n_nodes), strengths, ridges)
+        return plain.best(), plain
+
+    chosen, screened = best(n_nodes)
+    same, whole = best(n_nodes + 1)
+    assert chosen == same
+    assert screened.tried.keys() < whole.tried.keys()
+    for one, trial in screened.tried.items():
+        np.testing.assert_allclose(trial.losses, whole.tried[one].losses, rtol=1e-4)
+    left_out = [whole.tried[one].loss for one in whole.tried.keys() - screened.tried.keys()]
+    assert min(left_out) > whole.tried[same].loss
+
+
+def test_a_bandwidth_that_is_ruled_out_is_forgotten():
+    n_nodes = full_rank.ENOUGH_NODES
+    plain = searched(equal_changes(0, n_nodes), ring(n_nodes), [1.0], [1e-2])
+    plain._try(np.array([1.0, 1e-3]), [(1.0, 1e-2)])
+    assert set(plain.data._kept) == {1.0}
+    assert {one[0] for one in plain.tried} == {1.0}
+    # A hopeless one on its own leaves the best so far.
+    assert plain._try(np.array([1e-3]), [(1.0, 1e-2)]) == (1.0, 1.0, 1e-2)
 
 
 def test_given_candidates_are_not_left():

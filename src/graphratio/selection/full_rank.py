@@ -13,20 +13,28 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from graphratio._utils.jobs import in_stages
 from graphratio._utils.typing import FloatArray
 from graphratio.data.graph import Graph
-from graphratio.selection.cross_validation import Coupling
+from graphratio.selection.cross_validation import Coupling, defined_means
 from graphratio.selection.grids import Candidates, penalty_pairs
 from graphratio.selection.held_out_data import FoldList, FoldSource
 from graphratio.selection.search import Trial, advantage, hopeless, lead
 
 # Bandwidth, strength and ridge of a candidate.
 Plain = tuple[float, float, float]
+
+# Pairs of strength and ridge, by bandwidth.
+Pairs: TypeAlias = dict[float, list[tuple[float, float]]]
+
+# With so many nodes the first fold may rule candidates out, with so many standard errors more than
+# elsewhere: the best of many candidates in one fold was lucky.
+ENOUGH_NODES = 30
+RESERVE = -1.0
 
 # Beyond their grids, and between ridges, neighbouring candidates differ by these factors.
 STEPS = (1.5, 10.0, 10.0)
@@ -107,6 +115,8 @@ class PlainSearch:
 
     def _gains(self, one: Plain, other: Plain) -> bool:
         """Whether the first is better than the other by more than a standard error."""
+        if other not in self.tried:
+            return True  # the first fold ruled it out
         gain, error = lead(self.tried[one], self.tried[other])
         return gain > error
 
@@ -132,53 +142,92 @@ class PlainSearch:
         return best
 
     def _alone(self, best: Plain) -> Plain:
-        """The best fit of every node by itself, unless the first fold rules it out."""
+        """The best fit of every node by itself."""
         scale = self.data.split.loss.curvature
         nodes = self.coupling.graph.nodes
         ridges = penalty_pairs(Graph.empty(nodes), ridge=self.ridge, scale=scale)[1]
-        alone = [(0.0, float(ridge)) for ridge in ridges]
-        [[first]] = self._losses({best[0]: alone}, n_folds=1)
-        known = self.tried[best].losses[0, 0]
-        hopeful = [pair for pair, own in zip(alone, first, strict=True) if not hopeless(own, known)]
-        return self._try(np.array(best[:1]), hopeful) if hopeful else best
+        return self._try(np.array(best[:1]), [(0.0, float(ridge)) for ridge in ridges])
 
     def _loss(self, candidate: Plain) -> float:
         return self.tried[candidate].loss
 
     def _try(self, widths: FloatArray, pairs: list[tuple[float, float]]) -> Plain:
-        """Evaluate those candidates that are new, and return the best of all."""
-        new = {
-            width: [pair for pair in pairs if (width, *pair) not in self.tried]
-            for width in map(float, widths)
-        }
-        new = {width: some for width, some in new.items() if some}
+        """Evaluate those candidates that are new and not hopeless in the first fold.
+
+        Returns the best of the given ones, or of all if none of them was tried in every fold.
+        """
+        asked = [(width, *pair) for width, pair in product(map(float, widths), pairs)]
+        new: Pairs = {}
+        for width, *pair in asked:
+            if (width, *pair) not in self.tried:
+                new.setdefault(width, []).append((pair[0], pair[1]))
+        first: dict[Plain, FloatArray] = {}
+        if self._screens:
+            first = self._first_losses(new)
+            new = self._hopeful(new, first)
         blocked = self.data.split.n_blocks is not None
         evaluated: list[Plain] = []
 
         def finished(width: float, losses: list[FloatArray]) -> None:
-            found = (Trial(one[np.newaxis], blocked) for one in np.stack(losses, axis=1))
-            self.tried |= zip(((width, *pair) for pair in new[width]), found, strict=True)
-            evaluated.extend((width, *pair) for pair in new[width])
+            for k, pair in enumerate(new[width]):
+                one = (width, *pair)
+                folds = [first[one]] if first else []
+                folds += [fold[k] for fold in losses]
+                self.tried[one] = Trial(np.stack(folds)[np.newaxis], blocked)
+                evaluated.append(one)
             # The search goes on with the best bandwidth, so the folds of the others can go.
             best = min(evaluated, key=self._loss)[0]
             for worse in {one[0] for one in evaluated} - {best}:
                 self.data.forget(worse)
 
-        self._losses(new, finished=finished)
-        asked = product(map(float, widths), pairs)
-        return min(((width, *pair) for width, pair in asked), key=self._loss)
+        self._losses(new, slice(1 if first else 0, None), finished)
+        return min((one for one in asked if one in self.tried), key=self._loss, default=self._best)
+
+    @property
+    def _best(self) -> Plain:
+        """The best candidate so far."""
+        return min(self.tried, key=self._loss)
+
+    @property
+    def _screens(self) -> bool:
+        """Whether the first fold may rule candidates out: it has many independent nodes."""
+        return self.data.split.n_blocks is None and self.coupling.graph.n_nodes >= ENOUGH_NODES
+
+    def _first_losses(self, new: Pairs) -> dict[Plain, FloatArray]:
+        """Losses (n_nodes,) of new candidates in the first fold."""
+        losses = self._losses(new, slice(1))
+        return {
+            (width, *pair): own
+            for (width, pairs), [found] in zip(new.items(), losses, strict=True)
+            for pair, own in zip(pairs, found, strict=True)
+        }
+
+    def _hopeful(self, new: Pairs, first: dict[Plain, FloatArray]) -> Pairs:
+        """The new candidates that the first fold does not rule out."""
+        rivals = list(first.values())
+        if self.tried:
+            rivals.append(self.tried[self._best].losses[0, 0])
+        rival = rivals[int(np.argmin(defined_means(np.stack(rivals), 1)))]
+        hopeful = {
+            width: [pair for pair in pairs if not hopeless(first[width, *pair], rival, RESERVE)]
+            for width, pairs in new.items()
+        }
+        for width in new:
+            if not hopeful[width] and not any(one[0] == width for one in self.tried):
+                self.data.forget(width)
+        return {width: pairs for width, pairs in hopeful.items() if pairs}
 
     def _losses(
         self,
-        new: dict[float, list[tuple[float, float]]],
-        n_folds: int | None = None,
+        new: Pairs,
+        chosen: slice = slice(None),
         finished: Callable[[float, list[FloatArray]], None] | None = None,
     ) -> list[list[FloatArray]]:
-        """Held-out losses of pairs, (n_pairs, n_nodes) for every bandwidth and fold."""
+        """Held-out losses of pairs, (n_pairs, n_nodes) for every bandwidth and chosen fold."""
         widths = list(new)
         if not widths:
             return []
-        numbers = range(len(self.data.at(widths[0])))[:n_folds]
+        numbers = range(len(self.data.at(widths[0])))[chosen]
 
         def make(width: float) -> tuple[FoldList, FloatArray]:
             return self.data.at(width), np.array(new[width])

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from functools import partial
 from typing import Protocol, cast
 
 import numpy as np
 
-from graphratio._utils.jobs import each
 from graphratio._utils.threads import computed_once
 from graphratio._utils.typing import FloatArray
 from graphratio.moments.folds import LARGEST_KEPT, FoldedMoments, FoldedRows
@@ -89,10 +87,8 @@ class Folds:
     ) -> None:
         self.held_out, self.edges = held_out, edges
         self.size = len(held_out) * edges.n_nodes * data.psi.shape[1] ** 2
-        fits = self.size <= LARGEST_KEPT
-        # Folds that are kept hold all rows between them, so the features need not be kept as well.
-        self._data = None if fits else data
-        self._kept = each(partial(self._made, data), range(len(held_out))) if fits else []
+        self._data: FoldedMoments | FoldedRows | None = data
+        self._kept: dict[int, FoldProblems] = {}
 
     def _made(self, data: FoldedMoments | FoldedRows, number: int) -> FoldProblems:
         train, held_out = data.split(*self.held_out[number])
@@ -102,7 +98,18 @@ class Folds:
         return len(self.held_out)
 
     def __getitem__(self, number: int) -> FoldProblems:
-        return self._kept[number] if self._data is None else self._made(self._data, number)
+        data = self._data
+        if number in self._kept or data is None:
+            return self._kept[number]
+        fold = self._made(data, number)
+        if self.size > LARGEST_KEPT:
+            return fold
+        # If two threads make the same fold, both use the one that was kept first.
+        fold = self._kept.setdefault(number, fold)
+        if len(self._kept) == len(self.held_out):
+            # Folds that are kept hold all rows between them, so the features can go.
+            self._data = None
+        return fold
 
 
 class FoldRules(Protocol):
