@@ -30,10 +30,10 @@ def trial(loss, *, blocked=False):
 
 @pytest.mark.parametrize(
     ("ahead", "blocked", "n_tried"),
-    [(9.0, False, 2), (1.0, False, 5), (0.0, False, 7), (9.0, True, 7)],
-    ids=["after the first axis", "before fine steps", "to the end", "blocks of time"],
+    [(9.0, False, 6), (0.5, False, 7), (9.0, True, 7)],
+    ids=["outclassed", "behind", "blocks of time"],
 )
-def test_a_search_without_hope_to_beat_its_rival_ends(ahead, blocked, n_tried):
+def test_fine_steps_end_where_a_rival_is_far_ahead(ahead, blocked, n_tried):
     axes = [Axis(np.arange(2.0), 0), Axis(np.arange(9.0), start=1, stride=2)]
 
     def bowl(point, n_folds):

@@ -24,16 +24,15 @@ from graphratio.selection.full_rank import Plain, PlainSearch
 from graphratio.selection.grids import candidates_of
 from graphratio.selection.held_out_data import MOST_PROFILES, Folds, FoldSource
 from graphratio.selection.search import (
-    HOPELESS,
     Axis,
     Point,
     Trial,
-    beaten,
     decades,
     hopeless,
     lead,
     listed,
     moderate,
+    outclassed,
     search,
 )
 from graphratio.solvers.alternating import rounds
@@ -155,7 +154,7 @@ class ProfileSelection:
         self.axes = [*self.axes[:3], listed(np.array([rival[0]]))]
         known = plain.tried[rival] if or_plain else None
         best, tried = search(self.axes, self._trial, known)
-        if beaten(tried[best], known, HOPELESS):
+        if outclassed(tried[best], known):
             return self._choice(_unshared(rival), self._rows(tried), list(tried.values()), plain)
         if self.n_rounds is None and tried[best].best_round == MOST_ROUNDS:
             self.most_rounds = MORE_ROUNDS

@@ -25,9 +25,8 @@ FINE_PASSES = 1
 # A candidate that misses its goal in one fold by this many standard errors is not tried in others.
 HOPELESS = 2.0
 
-# A search that is so many standard errors behind its rival when it has chosen on one of its axes
-# ends at once, and one that is hopelessly behind after the coarse steps does not begin fine ones.
-OUTCLASSED = 4.0
+# A search that is so many standard errors behind its rival during the fine steps ends.
+OUTCLASSED = 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,12 +94,12 @@ def hopeless(losses: FloatArray, rival: FloatArray, needed: float = 0.0) -> bool
     return behind > (HOPELESS - needed) * error > 0
 
 
-def beaten(trial: Trial, rival: Trial | None, margin: float) -> bool:
-    """Whether a rival is better by this many standard errors; never in blocks of time."""
+def outclassed(trial: Trial, rival: Trial | None) -> bool:
+    """Whether a rival is better by `OUTCLASSED` standard errors; never in blocks of time."""
     if rival is None or rival.blocked:
         return False
     ahead, error = advantage(rival.node_losses, trial.node_losses)
-    return ahead > margin * error > 0
+    return ahead > OUTCLASSED * error > 0
 
 
 def search(
@@ -111,7 +110,7 @@ def search(
     """Find the point with the smallest held-out loss; also return all tried points.
 
     `evaluate` takes a point and tries it in the first few folds, or in all if their number is None.
-    With a rival, the search ends where it has no hope to beat it.
+    With a rival, fine steps end where they have no hope to beat it.
     """
     tried: dict[Point, Trial] = {}
 
@@ -153,10 +152,9 @@ def search(
                     here, moved = there, True
                 if moved:
                     break
-            if number == 0 and beaten(trial(here), rival, OUTCLASSED):
+            # Coarse steps along one axis may change what is best along another.
+            if number and outclassed(trial(here), rival):
                 return here, tried
-        if beaten(trial(here), rival, HOPELESS):
-            break
         if number and here == before:
             break
     return here, tried
