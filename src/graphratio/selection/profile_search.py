@@ -41,6 +41,9 @@ from graphratio.solvers.alternating import rounds
 MOST_ROUNDS = 3
 MORE_ROUNDS = 6
 
+# Entries of the second moments of a fold from which a search looks at the first fold first.
+LARGE_MOMENTS = 2**24
+
 # Usual number of points of a search, for the progress bar.
 USUAL_POINTS = 50
 
@@ -153,7 +156,7 @@ class ProfileSelection:
             return self._choice(*self._with_learned_edges(rival, plain), plain)
         self.axes = [*self.axes[:3], listed(np.array([rival[0]]))]
         known = plain.tried[rival] if or_plain else None
-        best, tried = search(self.axes, self._trial, known)
+        best, tried = self._preview(known) or search(self.axes, self._trial, known)
         if outclassed(tried[best], known):
             return self._choice(_unshared(rival), self._rows(tried), list(tried.values()), plain)
         if self.n_rounds is None and tried[best].best_round == MOST_ROUNDS:
@@ -170,6 +173,23 @@ class ProfileSelection:
             if not gain > error:
                 chosen = _unshared(rival)
         return self._choice(chosen, self._rows(tried), list(tried.values()), plain)
+
+    def _preview(self, rival: Trial | None) -> tuple[Point, dict[Point, Trial]] | None:
+        """With large moments, the best point in the first fold, if a rival outclasses it.
+
+        A search in all folds takes long there, and otherwise uses the losses of the first again.
+        """
+        if rival is None or rival.blocked:
+            return None
+        n_nodes, m = self.data.at(float(self.axes[3].values[0]))[0].problem.first.shape
+        if n_nodes * m**2 < LARGE_MOMENTS:
+            return None
+        first = Trial(rival.losses[:, :1])
+        best, tried = search(self.axes, lambda point, _: self._trial(point, 1), first)
+        if not outclassed(tried[best], first):
+            return None
+        whole = self._trial(best)
+        return (best, {best: whole}) if outclassed(whole, rival) else None
 
     def _with_learned_edges(
         self, rival: Plain, plain: PlainSearch
