@@ -13,7 +13,7 @@ from tests.report.visits import Visit
 import graphratio as gr
 from graphratio.report import write_report
 from graphratio.report.node_table import Subject
-from graphratio.report.spread_changes import clear_spreads
+from graphratio.report.spread_changes import _growth, clear_spreads
 
 
 def samples_with(spreads: list[float], n: int = 80) -> gr.NodeSamples:
@@ -45,6 +45,33 @@ def test_few_observations_and_few_blocks_show_no_change_of_the_spread():
     times = ([np.arange(80)] * 2, [np.arange(80, 160)] * 2)
     timed = gr.NodeSamples.from_arrays(list(walk[:2]), list(walk[2:]), time=times)
     assert clear_spreads(Subject.of(fitted(timed), timed), np.ones(2, dtype=bool)) == [[], []]
+
+
+def clear_in(before: np.ndarray, after: np.ndarray) -> bool:
+    samples = gr.NodeSamples.from_arrays([before], [after])
+    subject = Subject.of(gr.Pool(bandwidth=1.0, ridge=0.1).fit(samples), samples)
+    return clear_spreads(subject, np.array([True])) == [[0]]
+
+
+def test_a_sample_without_any_event_shows_no_change_of_the_spread():
+    rare = np.zeros(30)
+    rare[7] = 1.0
+    assert not clear_in(np.zeros(30), rare)
+    assert not clear_in(rare[5:15], np.zeros(10))
+    # A sensor that is stuck is another matter.
+    assert clear_in(np.random.default_rng(0).normal(size=30), np.zeros(30))
+    assert clear_in(np.zeros(30), np.random.default_rng(0).normal(size=30))
+
+
+@pytest.mark.parametrize("law", ["lognormal", "exponential", "standard_normal"])
+@pytest.mark.parametrize("sizes", [(10, 10), (30, 30), (10, 300)])
+def test_long_tails_and_unequal_samples_raise_few_false_alarms(law, sizes):
+    rng = np.random.default_rng(1)
+    draw = getattr(rng, law)
+    alarms = [
+        _growth(*(draw(size=(n, 1)) for n in sizes), np.array(sizes))[0] != 0 for _ in range(1000)
+    ]
+    assert np.mean(alarms) < 0.02
 
 
 @pytest.mark.browser

@@ -5,16 +5,17 @@ from __future__ import annotations
 import numpy as np
 from scipy import stats
 
-from graphratio._utils.typing import BoolArray, FloatArray
+from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.evaluation.pieces import IndependentPieces
 from graphratio.report.node_table import Subject
 
 # Smaller changes of the mean or spread, in standard deviations, are not mentioned.
 NOTABLE = 0.2
 
-# A change of the logarithm of a spread is clear if chance exceeds it this rarely, as often as a
-# normal variable exceeds three standard deviations.
-_CHANCE = 0.00135
+# A change is clear if chance exceeds it this rarely, as often as a normal variable is more than
+# three standard deviations away. Each sample needs so many independent pieces.
+_CHANCE = 0.0027
+_FEWEST = 5
 
 
 def clear_spreads(subject: Subject, changed: BoolArray) -> list[list[int]]:
@@ -27,23 +28,26 @@ def clear_spreads(subject: Subject, changed: BoolArray) -> list[list[int]]:
     found: list[list[int]] = []
     for v, (before, after) in enumerate(subject.spread):
         clear = np.zeros(samples.n_features, dtype=bool)
-        if changed[v] and (counts[v] > 1).all():
-            parts = [samples.values[slice(*samples.offsets[k : k + 2])] for k in (2 * v, 2 * v + 1)]
-            error = np.sqrt(
-                sum(_log_variance(part, int(n)) for part, n in zip(parts, counts[v], strict=True))
-            )
-            with np.errstate(divide="ignore", invalid="ignore"):
-                grown = np.abs(np.log(after / before))
-            notable = np.abs(after - before) >= NOTABLE * np.sqrt((before**2 + after**2) / 2)
-            clear = numeric & notable & (grown >= stats.t.isf(_CHANCE, counts[v].min() - 1) * error)
+        if changed[v] and counts[v].min() >= _FEWEST:
+            begin, middle, end = samples.offsets[2 * v : 2 * v + 3]
+            growth = _growth(samples.values[begin:middle], samples.values[middle:end], counts[v])
+            grown = after - before
+            notable = np.abs(grown) >= NOTABLE * np.sqrt((before**2 + after**2) / 2)
+            clear = numeric & notable & (growth * np.sign(grown) > 0)
         found.append(np.flatnonzero(clear).tolist())
     return found
 
 
-def _log_variance(values: FloatArray, n_pieces: int) -> FloatArray:
-    """Variance of the logarithm of a standard deviation, (kurtosis - 1) / 4n; 0 for a constant."""
-    centred = values - values.mean(axis=0)
-    second, fourth = (centred**2).mean(axis=0), (centred**4).mean(axis=0)
-    kurtosis = fourth / np.where(second > 0, second**2, 1.0)
-    # Small samples show tails that are too short; no less than for a normal distribution.
-    return np.where(second > 0, (np.maximum(kurtosis, 3.0) - 1) / (4 * n_pieces), 0.0)
+def _growth(before: FloatArray, after: FloatArray, n_pieces: IntArray) -> FloatArray:
+    """Sign of a clear change of the spread of every feature; 0 where it is not clear.
+
+    This is the test of Brown and Forsythe, a t-test of the distances from the median. It holds for
+    long tails and for samples with few different values.
+    """
+    away = [np.abs(part - np.median(part, axis=0)) for part in (before, after)]
+    gap = away[1].mean(axis=0) - away[0].mean(axis=0)
+    freedom = int(n_pieces.sum()) - 2
+    variance = (n_pieces[0] * away[0].var(axis=0) + n_pieces[1] * away[1].var(axis=0)) / freedom
+    error = np.sqrt(variance * (1 / n_pieces).sum())
+    clear = np.abs(gap) > stats.t.isf(_CHANCE / 2, freedom) * error
+    return np.where(clear, np.sign(gap), 0.0)
