@@ -29,6 +29,9 @@ _SURE_AGAINST = 3.0
 # The colours of the map reach at least so many standard errors, so that noise looks pale.
 _PALE = 3.0
 
+# A direction leads the sentence if it is clear at this share of the changed nodes.
+_SHARE_OF_DIRECTION = 1 / 4
+
 # Rounding, as a share of the values.
 _ROUNDING = 1e-12
 
@@ -113,8 +116,10 @@ def _direction(subject: Subject, verdicts: NodeVerdicts, words: PageWords) -> st
         return f"{count:,} of {these}"
 
     effect = _effects(subject)[changed]
+    moved = np.count_nonzero(effect, axis=0).max()
     more_spread = np.count_nonzero(_spread_ratios(subject, changed), axis=0).max()
-    if more_spread > np.count_nonzero(effect, axis=0).max() or not effect.any():
+    # A mean that moved at a few nodes is not what happened to the network.
+    if more_spread > moved or moved < _SHARE_OF_DIRECTION * len(changed):
         return _without_direction(subject, changed, where, between, words)
     feature = int(np.argmax(np.minimum(np.abs(effect), _STRONGEST).sum(axis=0)))
     own, name = effect[:, feature], _feature_name(subject, feature)
@@ -166,7 +171,7 @@ def _without_direction(
     main = set(changed[sign * own > 0].tolist())
     if 2 * len(main) < len(changed):
         # Several features, none of which stands out.
-        what = name if subject.samples.n_features == 1 or own.any() else "the features"
+        what = name if subject.samples.n_features == 1 else "the features"
         most = enumeration([subject.names[i] for i in ranked[:_NAMED]])
         text = f"the distribution of {what} changed in shape or spread at {where(len(changed))}"
         return f"{text} {between}{f', most at {most}' if len(subject.names) > 1 else ''}"
