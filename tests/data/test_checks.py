@@ -322,3 +322,18 @@ class TestLogarithms:
         assert f"such as {samples.reference(0)[0, 0]:g}" in found.text()
         assert found.remedy() == "Correct it"
         assert logged.check().findings[0].remedy() == "Correct it"
+
+    def test_a_long_tail_is_none_beside_its_logarithm_and_tiny_values_are_outliers(self):
+        rng = np.random.default_rng(0)
+        tail = gr.NodeSamples.from_arrays(
+            list(np.exp(rng.normal(0, 2.5, (2, 400)))),
+            list(np.exp(rng.normal(0, 2.5, (2, 400)))),
+            feature_names=["sales"],
+        )
+        assert kinds(tail) == ["outliers"]
+        assert not checks_before(tail, tail.standardized(log="sales").scaling).findings
+        before, after = np.exp(rng.normal(0, 0.1, (2, 3, 60)))
+        after[1, 5] = 1e-9
+        tiny = gr.NodeSamples.from_arrays(list(before), list(after), feature_names=["sales"])
+        (found,) = checks_before(tiny, tiny.standardized(log="sales").scaling)
+        assert "such as 1e-09" in found.text()

@@ -6,7 +6,7 @@ No check changes the data.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -91,16 +91,10 @@ def checks_before(samples: NodeSamples, scaling: Scaling | None) -> DataChecks:
         return found
     logged = [samples.feature_names[j] for j in np.flatnonzero(scaling.log)]
     again = samples.standardized(log=logged, standardize=False).check()
-    kept = []
-    for finding in found:
-        if finding.feature not in logged:
-            kept.append(finding)
-        elif finding.kind == "outliers":
-            kept.append(replace(finding, help=value_checks.correction(finding.count)))
-        elif finding.kind != "node scales":
-            kept.append(finding)
-    # The scale that counts is that of the fit.
-    kept += [each for each in again if each.kind == "node scales" and each.feature in logged]
+    # The scale that counts for these is that of the fit.
+    scaled = {("outliers", name) for name in logged} | {("node scales", name) for name in logged}
+    kept = [each for each in found if (each.kind, each.feature) not in scaled]
+    kept += [each for each in again if (each.kind, each.feature) in scaled]
     return DataChecks(tuple(kept))
 
 

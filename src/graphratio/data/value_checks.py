@@ -222,9 +222,12 @@ def _logged(samples: NodeSamples, feature: int) -> bool:
     return scaling is not None and scaling.log is not None and bool(scaling.log[feature])
 
 
-def correction(count: int) -> str:
-    """What helps against outliers, whatever their scale."""
-    return f"Correct {'it' if count == 1 else 'them'}"
+def _before_logarithm(samples: NodeSamples, feature: int, value: float) -> float:
+    """A value in the units that it had before its logarithm, if this was taken."""
+    scaling = samples.scaling
+    if scaling is None or not _logged(samples, feature):
+        return value
+    return float(np.exp(value * scaling.scale[feature] + scaling.mean[feature]))
 
 
 def outliers(samples: NodeSamples, ordered: FloatArray) -> list[SampleFinding]:
@@ -246,7 +249,8 @@ def outliers(samples: NodeSamples, ordered: FloatArray) -> list[SampleFinding]:
         if not far.any():
             continue
         nodes, name = labels_of(samples, samples.node_index[far]), samples.feature_names[j]
-        count, worst = int(far.sum()), x[np.argmax(scores)]
+        count = int(far.sum())
+        worst = _before_logarithm(samples, j, float(x[np.argmax(scores)]))
         several = "s" if count > 1 else ""
         logarithm = (
             ", or take the logarithm of a feature with a long tail: ",
@@ -260,7 +264,10 @@ def outliers(samples: NodeSamples, ordered: FloatArray) -> list[SampleFinding]:
                 name,
                 f"{count:,} value{several} of {name!r} lie{'' if several else 's'} far outside the "
                 f"rest, such as {worst:g}, {at_nodes(nodes)}",
-                (correction(count), *(() if _logged(samples, j) else logarithm)),
+                (
+                    f"Correct {'it' if count == 1 else 'them'}",
+                    *(() if _logged(samples, j) else logarithm),
+                ),
             )
         )
     return found
