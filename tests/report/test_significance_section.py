@@ -6,6 +6,7 @@ import copy
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,17 @@ def test_the_page_says_what_the_test_found(tested: Any, page_file: Path) -> None
     assert f"{largest.size} nodes: " in page
     assert "truly changed, with 95% confidence" in page
     assert "It is an estimate and not a test" not in page
+
+
+@pytest.mark.parametrize("correction", ["fdr", "fdr-by", "fwer"])
+def test_at_most_is_said_of_p_values_that_permutations_bound(tested: Any, correction: str) -> None:
+    _, _, model, test = tested
+    for least, bounded in ((1.0, True), (2.0, False)):
+        p_value = np.where(test.tested, least / (test.n_permutations + 1), 1.0)
+        own = replace(test, p_value=p_value, correction=correction)
+        said = describe_test(own, model.nodes_, [str(v) for v in model.nodes_])["meaning"]
+        assert ("at most" in said.split("anywhere")[1]) is bounded
+        assert ("permutations allow" in said) is (bounded and correction == "fwer")
 
 
 def test_nodes_without_a_finding_say_what_would_have_been_found(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from graphratio._utils.errors import Spelling, enumeration
 from graphratio._utils.typing import Label
 from graphratio.report.words import number, sentence
@@ -69,9 +71,12 @@ def _meaning(test: TwoSampleResult, noun: Noun) -> str:
     if test.null == "global":
         how = f"The labels of all {noun[1]} were permuted {test.n_permutations:,} times."
     p_value = number(test.global_p_value)
-    if test.null == "node" and test.global_p_value <= _smallest_p_value(test):
-        tested = _counted(int(test.tested.sum()), noun)
-        p_value = f"at most {p_value}, the smallest that this many permutations allow for {tested}"
+    if test.null == "node" and _is_smallest(test):
+        p_value = f"at most {p_value}"
+        # Under a false discovery rate nodes support each other, so it depends on their number.
+        if test.correction not in ("fdr", "fdr-by"):
+            tested = _counted(int(test.tested.sum()), noun)
+            p_value += f", the smallest that this many permutations allow for {tested}"
     overall = f"The p-value of \u201cnothing changed anywhere\u201d is {p_value}."
     if test.null == "global":
         return (
@@ -99,13 +104,10 @@ def _counted(number: int, noun: Noun) -> str:
     return f"{number:,} {noun[number != 1]}"
 
 
-def _smallest_p_value(test: TwoSampleResult) -> float:
-    """The smallest p-value of the whole network that the permutations allow."""
-    least, together = 1.001 / (test.n_permutations + 1), 1
-    if test.correction in ("fdr", "fdr-by"):
-        # Nodes with the smallest p-value support each other.
-        together = max(int((test.p_value[test.tested] <= least).sum()), 1)
-    return int(test.tested.sum()) * least / together
+def _is_smallest(test: TwoSampleResult) -> bool:
+    """Whether a node has the smallest p-value that permutations allow; a tail may give less."""
+    least = float(test.p_value[test.tested].min(initial=1.0))
+    return bool(np.isclose(least * (test.n_permutations + 1), 1.0))
 
 
 def _region_text(names: list[str], region: Any, confidence: float) -> str:

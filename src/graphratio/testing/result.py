@@ -93,7 +93,8 @@ class TwoSampleResult(Mappable):
         For "nothing changed anywhere". With null="global" from the largest statistic over
         nodes; with null="node" the smallest adjusted p-value, so that it is at most the level
         if and only if a node is rejected. Without a correction it is the smallest p-value times
-        the number of tested nodes (Bonferroni).
+        the number of tested nodes (Bonferroni). It is valid under any dependence between nodes,
+        except with "fdr", which needs independent or positively dependent nodes.
     scores, p_values : dict of str to ndarray of shape (n_nodes,)
         The single statistics on a standard normal scale, and their own p-values, by name; see
         `two_sample_test`.

@@ -352,5 +352,7 @@ def over_nodes(
     if against is not None:
         return adjusted, float(against[tested].min(initial=1.0))
     if correction is None:
-        return adjusted, min(1.0, float(p_value[tested].min(initial=1.0)) * int(tested.sum()))
+        return adjusted, min(
+            1.0, float(p_value[tested].min(initial=1.0)) * max(int(tested.sum()), 1)
+        )
     return adjusted, float(adjusted[tested].min(initial=1.0))
