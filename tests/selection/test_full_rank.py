@@ -110,6 +110,25 @@ def test_a_bandwidth_that_is_ruled_out_is_forgotten():
     assert plain._try(np.array([1e-3]), [(1.0, 1e-2)]) == (1.0, 1.0, 1e-2)
 
 
+def test_few_nodes_with_losses_rule_nothing_out():
+    reference, target = equal_changes(3, 40)
+    for v in range(2, 40):
+        (reference if v % 2 else target)[v] = []
+    plain = searched((reference, target), ring(40), [1.0, 100.0], [1e-5, 1e-2], without_graph=False)
+    pairs = [(strength, ridge) for strength in (1.0, 100.0) for ridge in (1e-5, 1e-2)]
+    plain._try(np.array([0.01, 1.0]), pairs)
+    assert len(plain.tried) == 8
+
+
+def test_a_step_outwards_that_was_refused_stays_refused():
+    """If no node is better alone, the answer is the best so far, not the best that was tried."""
+    n_nodes = full_rank.ENOUGH_NODES
+    plain = searched(equal_changes(0, n_nodes), ring(n_nodes), [1.0, 100.0], [1e-2])
+    best = plain._try(np.array([1.0]), [(1.0, 1e-2), (100.0, 1e-2)])
+    other = next(one for one in plain.tried if one != best)
+    assert plain._try(np.array([1e-3]), [(1.0, 1e-2)], other) == other
+
+
 def test_given_candidates_are_not_left():
     plain = searched(
         own_changes(0), ring(24), [10.0, 100.0], [1e-3, 1e-2], strength=False, ridge=False

@@ -24,7 +24,7 @@ def test_a_bowl_is_searched_in_few_steps():
 
 def trial(loss, *, blocked=False):
     """Losses of nodes with this mean, whose differences from others have a standard error."""
-    noise = np.random.default_rng(int(1e3 * abs(loss))).normal(size=25)
+    noise = np.random.default_rng(int(1e3 * abs(loss))).normal(size=36)
     return Trial((loss + (noise - noise.mean()) / noise.std())[np.newaxis, np.newaxis], blocked)
 
 

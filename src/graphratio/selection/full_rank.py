@@ -23,7 +23,7 @@ from graphratio.data.graph import Graph
 from graphratio.selection.cross_validation import Coupling, defined_means
 from graphratio.selection.grids import Candidates, penalty_pairs
 from graphratio.selection.held_out_data import FoldList, FoldSource
-from graphratio.selection.search import Trial, advantage, hopeless, lead
+from graphratio.selection.search import ENOUGH_NODES, Trial, advantage, hopeless, lead
 
 # Bandwidth, strength and ridge of a candidate.
 Plain = tuple[float, float, float]
@@ -31,9 +31,8 @@ Plain = tuple[float, float, float]
 # Pairs of strength and ridge, by bandwidth.
 Pairs: TypeAlias = dict[float, list[tuple[float, float]]]
 
-# With so many nodes the first fold may rule candidates out, with so many standard errors more than
-# elsewhere: the best of many candidates in one fold was lucky.
-ENOUGH_NODES = 30
+# In the first fold so many standard errors more are needed than elsewhere: the best of many
+# candidates there was lucky.
 RESERVE = -1.0
 
 # Beyond their grids, and between ridges, neighbouring candidates differ by these factors.
@@ -124,7 +123,7 @@ class PlainSearch:
         """Multiply one of the settings by the factor as long as the loss falls."""
         for _ in range(EXTENSIONS):
             moved = _moved(best, k, best[k] * factor)
-            found = self._try(np.array(moved[:1]), [(moved[1], moved[2])])
+            found = self._try(np.array(moved[:1]), [(moved[1], moved[2])], best)
             # Towards infinity the loss settles, so do not follow it.
             if not self._loss(found) < self._loss(best) * (1 - SETTLED * np.sign(self._loss(best))):
                 break
@@ -137,7 +136,7 @@ class PlainSearch:
             if self.free[k] and best[k]:
                 half = STEPS[k] ** 0.5
                 moved = [_moved(best, k, best[k] * factor) for factor in (1 / half, half)]
-                found = self._try(np.array(best[:1]), [one[1:] for one in moved])
+                found = self._try(np.array(best[:1]), [one[1:] for one in moved], best)
                 best = min(best, found, key=self._loss)
         return best
 
@@ -146,15 +145,17 @@ class PlainSearch:
         scale = self.data.split.loss.curvature
         nodes = self.coupling.graph.nodes
         ridges = penalty_pairs(Graph.empty(nodes), ridge=self.ridge, scale=scale)[1]
-        return self._try(np.array(best[:1]), [(0.0, float(ridge)) for ridge in ridges])
+        return self._try(np.array(best[:1]), [(0.0, float(ridge)) for ridge in ridges], best)
 
     def _loss(self, candidate: Plain) -> float:
         return self.tried[candidate].loss
 
-    def _try(self, widths: FloatArray, pairs: list[tuple[float, float]]) -> Plain:
+    def _try(
+        self, widths: FloatArray, pairs: list[tuple[float, float]], best: Plain | None = None
+    ) -> Plain:
         """Evaluate those candidates that are new and not hopeless in the first fold.
 
-        Returns the best of the given ones, or of all if none of them was tried in every fold.
+        Returns the best of the given ones, or `best` if the first fold rules all of them out.
         """
         asked = [(width, *pair) for width, pair in product(map(float, widths), pairs)]
         new: Pairs = {}
@@ -176,12 +177,13 @@ class PlainSearch:
                 self.tried[one] = Trial(np.stack(folds)[np.newaxis], blocked)
                 evaluated.append(one)
             # The search goes on with the best bandwidth, so the folds of the others can go.
-            best = min(evaluated, key=self._loss)[0]
-            for worse in {one[0] for one in evaluated} - {best}:
+            kept = min(evaluated, key=self._loss)[0]
+            for worse in {one[0] for one in evaluated} - {kept}:
                 self.data.forget(worse)
 
         self._losses(new, slice(1 if first else 0, None), finished)
-        return min((one for one in asked if one in self.tried), key=self._loss, default=self._best)
+        left = [one for one in asked if one in self.tried]
+        return min(left, key=self._loss, default=best or self._best)
 
     @property
     def _best(self) -> Plain:
@@ -190,7 +192,7 @@ class PlainSearch:
 
     @property
     def _screens(self) -> bool:
-        """Whether the first fold may rule candidates out: it has many independent nodes."""
+        """Whether the first fold may rule candidates out: its observations are independent."""
         return self.data.split.n_blocks is None and self.coupling.graph.n_nodes >= ENOUGH_NODES
 
     def _first_losses(self, new: Pairs) -> dict[Plain, FloatArray]:
@@ -207,7 +209,10 @@ class PlainSearch:
         rivals = list(first.values())
         if self.tried:
             rivals.append(self.tried[self._best].losses[0, 0])
-        rival = rivals[int(np.argmin(defined_means(np.stack(rivals), 1)))]
+        means = defined_means(np.stack(rivals), 1)
+        rival = rivals[int(np.argmin(means))]
+        if np.isfinite(rival).sum() < ENOUGH_NODES:
+            return new
         hopeful = {
             width: [pair for pair in pairs if not hopeless(first[width, *pair], rival, RESERVE)]
             for width, pairs in new.items()

@@ -86,7 +86,8 @@ class Folds:
         self, data: FoldedMoments | FoldedRows, held_out: list[range], edges: Edges
     ) -> None:
         self.held_out, self.edges = held_out, edges
-        self.size = len(held_out) * edges.n_nodes * data.psi.shape[1] ** 2
+        # Held-out rows, between them all features, and training blocks.
+        self.size = data.psi.size + len(held_out) * edges.n_nodes * data.psi.shape[1] ** 2
         self._data: FoldedMoments | FoldedRows | None = data
         self._kept: dict[int, FoldProblems] = {}
 

@@ -147,9 +147,9 @@ class ProfileSelection:
         """Search for profiles; with `or_plain` a plain fit may win, without `shared` it must.
 
         Plain fits choose the bandwidth, since held-out losses of profiles hardly depend on it.
-        Profiles must beat the best plain fit by a standard error, and the search for them ends as
-        soon as they have no hope to. With `without_graph`, a fit with
-        the graph must also beat one without it by a standard error.
+        Profiles must beat the best plain fit by a standard error; fine steps end where that is out
+        of reach. With `without_graph`, a fit with the graph must also beat one without it by a
+        standard error.
         """
         rival = plain.best()
         if not shared or (or_plain and self.data.split.few_blocks):

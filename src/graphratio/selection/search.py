@@ -28,6 +28,9 @@ HOPELESS = 2.0
 # A search that is so many standard errors behind its rival during the fine steps ends.
 OUTCLASSED = 3.0
 
+# So many nodes give a standard error that may end a search or rule out most candidates.
+ENOUGH_NODES = 30
+
 
 @dataclass(frozen=True, eq=False)
 class Trial:
@@ -95,8 +98,11 @@ def hopeless(losses: FloatArray, rival: FloatArray, needed: float = 0.0) -> bool
 
 
 def outclassed(trial: Trial, rival: Trial | None) -> bool:
-    """Whether a rival is better by `OUTCLASSED` standard errors; never in blocks of time."""
-    if rival is None or rival.blocked:
+    """Whether a rival is better by `OUTCLASSED` standard errors of `ENOUGH_NODES` or more nodes.
+
+    Never in blocks of time, which nodes share.
+    """
+    if rival is None or rival.blocked or np.isfinite(rival.node_losses).sum() < ENOUGH_NODES:
         return False
     ahead, error = advantage(rival.node_losses, trial.node_losses)
     return ahead > OUTCLASSED * error > 0
