@@ -3,8 +3,14 @@
 import numpy as np
 import pytest
 
-from graphratio.moments.compressed import FEWEST_FEATURES, PRECISION, compressed
-from graphratio.moments.second_moments import FEW_ROWS, DenseSecond, FactoredSecond
+from graphratio.moments.second_moments import (
+    FEW_ROWS,
+    FEWEST_FEATURES,
+    PRECISION,
+    DenseSecond,
+    FactoredSecond,
+    compressed,
+)
 
 M = FEWEST_FEATURES
 

@@ -63,3 +63,9 @@ def test_few_rows_decide(second, dense, kind):
     x = np.ones((N, 1, M), np.float32)
     expected = node_inverses(objective, np.float64).apply(x.astype(float))
     np.testing.assert_allclose(found.apply(x), expected, rtol=1e-3, atol=1e-4)
+
+
+def test_nodes_without_rows_are_divided_by_their_ridge():
+    none = FactoredSecond(2, [(np.arange(2), np.empty((2, 0, M), np.float32), np.empty((2, 0)))])
+    found = RowInverses.of(none, np.full((2, 1), 4.0))
+    np.testing.assert_array_equal(found.apply(np.ones((2, 1, M), np.float32)), 0.25)

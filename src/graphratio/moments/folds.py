@@ -7,7 +7,7 @@ total minus those of the fold.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from operator import add
 
@@ -16,7 +16,6 @@ import numpy as np
 from graphratio._utils.threads import computed_once
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.data.samples import NodeSamples
-from graphratio.moments.compressed import compressed
 from graphratio.moments.node_moments import (
     Moments,
     MomentSums,
@@ -222,7 +221,6 @@ class FoldedMoments:
         """Moments of all observations outside some folds, and those inside."""
         part = self._rows(*held_out)
         train = moments_without(self.total, *part, self.alpha, self.prior_ratio)
-        train = replace(train, second=compressed(train.second))
         return train, factored_moments(*part, self.alpha, self.prior_ratio)
 
     def only(self, fold: int) -> Moments:

@@ -29,6 +29,7 @@ from graphratio.moments.second_moments import (
     DenseSecond,
     FactoredSecond,
     SecondMoment,
+    compressed,
 )
 
 
@@ -175,7 +176,7 @@ def moments_without(
     blocks[none] = np.einsum("vk,vkij->vij", scale[none], total.second[none])
     first = total.first - (segment_indicator(sizes.ravel(), psi.dtype) @ psi).reshape(-1, 2, m)
     b = problem_first(first, left, alpha, prior_ratio)
-    return Moments(DenseSecond(blocks), b, has_both(left), prior_ratio)
+    return Moments(compressed(DenseSecond(blocks)), b, has_both(left), prior_ratio)
 
 
 def _chunks(

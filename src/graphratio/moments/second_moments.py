@@ -45,6 +45,20 @@ TASK_NODES = 2048
 # all the same, and so are inverses by Woodbury's identity.
 FEW_ROWS = 1 / 4
 
+# The factorisation ends when no remaining diagonal entry has this share of the trace, which is less
+# than single precision resolves.
+PRECISION = 3e-8
+
+# Blocks of fewer features are not worth the factorisation.
+FEWEST_FEATURES = 128
+
+# Nodes whose rows are counted first, and groups of nodes with similar numbers of rows.
+PROBED = 8
+SIMILAR = 4
+
+# Blocks that a thread factorises at once.
+FACTORISED_AT_ONCE = 16
+
 # Entries of blocks that are formed at once to be summed: every sum is read once for all of them.
 FORMED_ENTRIES = 2**22
 
@@ -256,6 +270,52 @@ def _blocks(psi: FloatArray, weights: FloatArray) -> FloatArray:
 
 
 SecondMoment: TypeAlias = DenseSecond | FactoredSecond
+
+
+def compressed(second: SecondMoment) -> SecondMoment:
+    """Blocks in single precision as rows, if nodes need few of them.
+
+    Nodes with locations and scales of their own see a small part of the features each. A pivoted
+    Cholesky factorisation A_v = R_v' R_v then ends after few rows.
+    """
+    n_nodes, m = second.shape
+    if not isinstance(second, DenseSecond) or second.dtype != np.float32 or m < FEWEST_FEATURES:
+        return second
+    probed = np.unique(np.linspace(0, n_nodes - 1, PROBED).astype(int))
+    if np.mean([len(_rows(block)) for block in second.blocks[probed]]) > FEW_ROWS * m:
+        return second
+    found: list[FloatArray] = [np.empty((0, m), np.float32)] * n_nodes
+
+    def work(i: int) -> None:
+        for v in range(i * FACTORISED_AT_ONCE, min((i + 1) * FACTORISED_AT_ONCE, n_nodes)):
+            found[v] = _rows(second.blocks[v])
+
+    in_parallel(work, -(-n_nodes // FACTORISED_AT_ONCE))
+    ranks = np.array([len(rows) for rows in found])
+    if ranks.mean() > FEW_ROWS * m:
+        return second
+    groups = np.array_split(np.argsort(ranks, kind="stable"), min(SIMILAR, n_nodes))
+    return FactoredSecond(n_nodes, [_part(np.sort(nodes), found) for nodes in groups])
+
+
+def _rows(block: FloatArray) -> FloatArray:
+    """Rows R of a positive semidefinite block R' R, shape (rank, m)."""
+    tolerance = PRECISION * float(np.trace(block))
+    if tolerance <= 0:
+        return block[:0]
+    factor, order, rank, _ = linalg.lapack.spstrf(block, tol=tolerance, lower=1)
+    rows = np.empty((rank, len(block)), dtype=block.dtype)
+    rows[:, order - 1] = np.tril(factor[:, :rank]).T
+    return rows
+
+
+def _part(nodes: IntArray, rows: list[FloatArray]) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Nodes with their rows, filled up with zeros, and weights of one."""
+    most = max(1, *(len(rows[v]) for v in nodes))
+    psi = np.zeros((len(nodes), most, rows[0].shape[1]), dtype=np.float32)
+    for own, v in zip(psi, nodes, strict=True):
+        own[: len(rows[v])] = rows[v]
+    return nodes, psi, np.ones(psi.shape[:2], dtype=np.float32)
 
 
 @dataclass(frozen=True, eq=False)

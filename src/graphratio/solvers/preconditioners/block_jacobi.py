@@ -119,7 +119,9 @@ class RowInverses:
             directions = (vectors * scale[:, np.newaxis]).astype(np.float32)
             own = np.where(kept, w, 0.0).astype(np.float32)[:, np.newaxis]
             # Rounding of the difference must not outweigh the inverse of the largest eigenvalue.
-            ridge[nodes] = np.maximum(ridge[nodes], SMALLEST_SHARE * own.max(axis=2, keepdims=True))
+            ridge[nodes] = np.maximum(
+                ridge[nodes], SMALLEST_SHARE * own.max(axis=2, initial=0.0, keepdims=True)
+            )
             parts.append((nodes, directions.transpose(0, 2, 1) @ rows, own))
         return cls(parts, ridge)
 
