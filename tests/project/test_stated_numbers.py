@@ -25,10 +25,19 @@ from graphratio.data import links, node_correlation, validation
 from graphratio.distributed import atoms, conjugate
 from graphratio.estimators import borrowing, centred, node_choice, weights
 from graphratio.evaluation import bounds, node_means, ratio_interval, skewed_means, ways, worth
-from graphratio.features import dictionary, numbered, unobserved
+from graphratio.features import dictionary, kernels, numbered, unobserved
 from graphratio.moments import log_ratio, losses, memory, second_moments
 from graphratio.report import divergence_scale, graph_section, node_panels, page_file
-from graphratio.selection import cross_validation, grids, held_out_data, nested, patches
+from graphratio.selection import (
+    cross_validation,
+    full_rank,
+    grids,
+    held_out_data,
+    nested,
+    patches,
+    profile_search,
+    search,
+)
 from graphratio.solvers import bases, node_basis, path
 from graphratio.testing import (
     multiplicity,
@@ -216,6 +225,12 @@ STATED = [
     ("docs/method.md", "already kept is at most #; then over the graph, with #",
      default(gr.GRULSIF, "node_coherence"), default(gr.GRULSIF, "graph_coherence")),
     ("docs/beyond-the-paper.md", "less than # of the weight of a typical one", links.CUT),
+    ("docs/beyond-the-paper.md", "With profiles that means by # standard errors", search.HOPELESS),
+    ("docs/beyond-the-paper.md", "Plain fits are ruled out by #, and only if at least # nodes",
+     search.HOPELESS - full_rank.RESERVE, search.ENOUGH_NODES),
+    ("docs/beyond-the-paper.md", "If profiles are # standard errors behind", search.OUTCLASSED),
+    ("docs/beyond-the-paper.md", r"above 2\^#\)", np.log2(profile_search.LARGE_MOMENTS)),
+    ("docs/architecture.md", "Kernel values below # are zero", kernels.NEGLIGIBLE),
     # Size
     ("docs/how-to/large-graphs.md", "Beyond # nodes the selection looks at connected patches of #",
      grids.SELECTION_NODES, grids.SELECTION_NODES),
