@@ -34,6 +34,8 @@ _FEWEST_VALUES = 10
 # and than this many times the 99 % quantile of these distances.
 _FAR = 12
 _BEYOND = 8
+# Logarithms have short tails, so fewer times the quantile are enough.
+_BEYOND_IN_LOGARITHMS = 4
 
 # Spreads of a feature at two nodes that differ by more than this factor are too different, and
 # this share of the mean is rounding.
@@ -244,7 +246,8 @@ def outliers(samples: NodeSamples, ordered: FloatArray) -> list[SampleFinding]:
         away = np.abs(x - middle[segment])
         usual = spread[segment]
         scores = np.divide(away, usual, out=np.zeros_like(away), where=usual > 0)
-        limit = max(_FAR, _BEYOND * float(np.quantile(scores, 0.99)))
+        beyond = _BEYOND_IN_LOGARITHMS if _logged(samples, j) else _BEYOND
+        limit = max(_FAR, beyond * float(np.quantile(scores, 0.99)))
         far = scores > limit
         if not far.any():
             continue

@@ -32,11 +32,7 @@ from graphratio.selection.profile_search import (
     ProfileSettings,
     profile_axes,
 )
-from graphratio.solvers.alternating import (
-    first_profiles,
-    rounds,
-    solution_of,
-)
+from graphratio.solvers.alternating import first_profiles, rounds, solution_of
 from graphratio.solvers.learned_edges import Edges, with_weights
 from graphratio.solvers.path import solve
 from graphratio.solvers.profile_problem import ProfileData, ProfileProblem
@@ -115,8 +111,8 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
     divergence_name_, intercept_, graph_penalty_, ridge_, paper_penalties_ :
         As in `GRULSIF`.
     cv_results_ : dict of str to ndarray, or None if nothing was selected
-        As in `GRULSIF`, with n_profiles (0 for nodes by themselves) and n_rounds instead of gamma,
-        without the candidates that the first fold rules out.
+        As in `GRULSIF`, with n_profiles (or 0) and n_rounds instead of gamma, without candidates
+        that the first fold rules out.
     solution_, nodes_, notes_, n_atoms_, n_components_, n_features_in_, graph_ :
         As in `GRULSIF`; the history of the solution holds the objective after every round.
 
