@@ -31,8 +31,8 @@ Plain = tuple[float, float, float]
 # Pairs of strength and ridge, by bandwidth.
 Pairs: TypeAlias = dict[float, list[tuple[float, float]]]
 
-# In the first fold so many standard errors more are needed than elsewhere: the best of many
-# candidates there was lucky.
+# In the first fold a candidate must be behind by one standard error more than elsewhere, since the
+# best of many candidates there was lucky.
 RESERVE = -1.0
 
 # Beyond their grids, and between ridges, neighbouring candidates differ by these factors.

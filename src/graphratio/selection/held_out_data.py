@@ -86,7 +86,7 @@ class Folds:
         self, data: FoldedMoments | FoldedRows, held_out: list[range], edges: Edges
     ) -> None:
         self.held_out, self.edges = held_out, edges
-        # Held-out rows, between them all features, and training blocks.
+        # The rows of all folds, and the training blocks of each.
         self.size = data.psi.size + len(held_out) * edges.n_nodes * data.psi.shape[1] ** 2
         self._data: FoldedMoments | FoldedRows | None = data
         self._kept: dict[int, FoldProblems] = {}

@@ -41,7 +41,7 @@ from graphratio.solvers.alternating import rounds
 MOST_ROUNDS = 3
 MORE_ROUNDS = 6
 
-# Entries of the second moments of a fold from which a search looks at the first fold first.
+# With so many entries of second moments in a fold, a search tries the first fold alone before.
 LARGE_MOMENTS = 2**24
 
 # Usual number of points of a search, for the progress bar.

@@ -25,10 +25,10 @@ FINE_PASSES = 1
 # A candidate that misses its goal in one fold by this many standard errors is not tried in others.
 HOPELESS = 2.0
 
-# A search that is so many standard errors behind its rival during the fine steps ends.
+# A search ends if it is this many standard errors behind its rival during the fine steps.
 OUTCLASSED = 3.0
 
-# So many nodes give a standard error that may end a search or rule out most candidates.
+# With fewer nodes a standard error is too rough to end a search or to rule out many candidates.
 ENOUGH_NODES = 30
 
 
