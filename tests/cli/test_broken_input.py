@@ -459,7 +459,15 @@ def test_a_dangling_link_is_called_by_its_name(tmp_path, run):
 def test_values_that_hardly_differ_are_refused(write, run, tmp_path):
     path = write(GOOD.replace("1.0", "1e-300").replace("2.0", "2e-300").replace("1.5", "0")
                  .replace("2.5", "3e-300"))  # fmt: skip
-    options = ["--features", "pm25", "--no-graph", "--no-standardize", "--output", tmp_path / "out"]
+    options = [
+        "--features",
+        "pm25",
+        "--no-graph",
+        "--standardize",
+        "none",
+        "--output",
+        tmp_path / "out",
+    ]
     assert_helpful(run("fit", path, *COLUMNS, *options), ["'pm25'", "3e-300", "change their units"])
 
 

@@ -17,6 +17,9 @@ from graphratio.report import verdicts
 
 COLUMNS = ["--node", "station", "--sample", "period", "--reference", "before", "--target", "after"]
 FEATURES = ["--features", "pm25,no2"]
+ALONG_THE_ROAD = [
+    "--features", "pm25", "--coordinates", "lat,lon", "--neighbors", 2, "--estimator", "graphratio",
+]  # fmt: skip
 
 
 def plain(text):
@@ -218,8 +221,8 @@ class TestFit:
     def test_logarithm_and_scale(self, data, fit, table):
         for options, log, standardised in (
             (["--log", "pm25"], [True, False], True),
-            (["--log", "pm25", "--no-standardize"], [True, False], False),
-            (["--no-standardize"], None, False),
+            (["--log", "pm25", "--standardize", "none"], [True, False], False),
+            (["--standardize", "none"], None, False),
         ):
             result, folder = fit(data, *FEATURES, "--no-graph", *options)
             assert ("features were standardised" in result.stderr) == standardised
@@ -231,6 +234,67 @@ class TestFit:
             assert scaling.log.tolist() == log
             expected = np.log(table["pm25"]).mean() if standardised else 0.0
             assert scaling.mean[0] == pytest.approx(expected)
+
+    @pytest.fixture
+    def uneven(self, tmp_path_factory):
+        """Stations along a road with levels of their own; the first three are shifted."""
+        rng = np.random.default_rng(0)
+        station, period = np.meshgrid(np.arange(9), np.repeat(["before", "after"], 40))
+        values = rng.normal(size=station.shape) + ((station < 3) & (period == "after"))
+        level = 100 * rng.normal(size=9)
+        frame = {"station": station.ravel(), "period": period.ravel()}
+        frame["pm25"] = (level[station] + 3 * values).ravel()
+        frame["lat"], frame["lon"] = np.zeros(station.size), 0.1 * station.ravel()
+        path = tmp_path_factory.mktemp("uneven") / "uneven.csv"
+        pd.DataFrame(frame).to_csv(path, index=False)
+        return path
+
+    @pytest.mark.parametrize(
+        ("asked", "own", "said"),
+        [
+            ([], True, "each node by itself, because neighbouring nodes typically lie"),
+            (["--standardize", "node"], True, "each node by itself (--standardize all"),
+            (["--standardize", "all"], False, "share little: standardise each node by itself, "),
+            (["--standardize", "none"], False, "left on their own scales (--standardize none)"),
+        ],
+    )
+    def test_stations_of_different_levels(self, uneven, fit, asked, own, said):
+        result, folder = fit(uneven, *ALONG_THE_ROAD, *asked)
+        assert said in plain(result.stderr)
+        scaling = gr.load(folder / "model.graphratio").scaling_
+        assert (scaling is not None and scaling.nodes is not None) == own
+        if own:
+            largest = nodes_of(folder).nlargest(3, "divergence")["node"]
+            assert set(largest) == {"0", "1", "2"}
+
+    def test_a_model_with_own_scales_predicts_and_describes_itself(
+        self, uneven, fit, run, tmp_path
+    ):
+        _, folder = fit(uneven, *ALONG_THE_ROAD)
+        told = run("info", folder / "model.graphratio")
+        assert "standardised: each node by itself" in plain(told.stdout)
+        table = pd.read_csv(uneven, dtype={"station": str}).iloc[::50]
+        table.to_csv(tmp_path / "points.csv", index=False)
+        found = run(
+            "predict", folder / "model.graphratio", tmp_path / "points.csv", "--node", "station",
+            "--output", tmp_path / "ratios.csv",
+        )  # fmt: skip
+        assert found.exit_code == 0, found.output
+        model = gr.load(folder / "model.graphratio")
+        expected = [
+            model.predict([value], node=node)[0]
+            for value, node in zip(table["pm25"], table["station"], strict=True)
+        ]
+        written = pd.read_csv(tmp_path / "ratios.csv")["ratio"]
+        np.testing.assert_allclose(written, expected, rtol=1e-5)
+
+    def test_nodes_without_a_sample_keep_one_scale_for_all(self, uneven, fit, tmp_path):
+        table = pd.read_csv(uneven)
+        table = table[(table["station"] != 4) | (table["period"] == "before")]
+        table.to_csv(tmp_path / "sparse.csv", index=False)
+        result, folder = fit(tmp_path / "sparse.csv", *ALONG_THE_ROAD)
+        assert gr.load(folder / "model.graphratio").scaling_.nodes is None
+        assert "share little" in plain(result.stderr)
 
 
 class TestLabels:

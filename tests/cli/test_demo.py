@@ -52,7 +52,7 @@ def demo(tmp_path_factory):
 def test_the_page_names_no_option_that_the_demo_lacks(demo):
     page = (demo[1] / "report.html").read_text(encoding="utf-8")
     assert "Features were standardised" in page
-    assert "--no-standardize" not in page
+    assert "--standardize" not in page
 
 
 def test_notes_name_no_option_that_the_demo_lacks(tmp_path):

@@ -23,7 +23,7 @@ def test_control_characters_are_written_out():
 def test_arguments_are_spelled_as_options():
     assert as_option(Argument("missing", "drop")) == "--missing drop"
     assert as_option(Argument("max_atoms")) == "max_atoms in Python"
-    assert as_option(Argument("samples.standardized()")) == "leave out --no-standardize"
+    assert as_option(Argument("samples.standardized()")) == "--standardize all"
 
 
 def test_json_has_plain_values_only():

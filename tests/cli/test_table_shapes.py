@@ -9,7 +9,7 @@ import pytest
 import graphratio as gr
 
 COLUMNS = ["--node", "station", "--sample", "period", "--reference", "before", "--target", "after"]
-QUICK = ["--estimator", "pool", "--no-kinds", "--no-standardize", "--json"]
+QUICK = ["--estimator", "pool", "--no-kinds", "--standardize", "none", "--json"]
 
 
 @pytest.fixture

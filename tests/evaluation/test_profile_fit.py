@@ -5,7 +5,6 @@ import pytest
 
 import graphratio as gr
 from graphratio.datasets import make_scenario
-from graphratio.evaluation.node_units import in_own_units, nodes_differ
 from graphratio.evaluation.profile_fit import (
     LONE_RIDGES,
     ProfileFit,
@@ -108,29 +107,3 @@ def test_given_hyperparameters_are_those_of_the_estimator(scenario):
     assert not compares_profiles(gr.GRULSIF())
     recipe = Recipe.of(gr.GraphRatio(n_profiles=1), scenario.samples, np.random.default_rng(0))
     assert Ways(recipe).refits
-
-
-def test_own_units_do_not_see_the_samples():
-    rng = np.random.default_rng(0)
-    reference = [5 + 2 * rng.normal(size=30), -40 + 9 * rng.normal(size=20), np.full(4, 3.0)]
-    target = [9 + 2 * rng.normal(size=10), -20 + 9 * rng.normal(size=20), np.full(5, 3.0)]
-    samples = gr.NodeSamples.from_arrays(reference, target)
-    own = in_own_units(samples.standardized())
-    for v in (0, 1):
-        both = np.concatenate([own.reference(v), own.target(v)])
-        np.testing.assert_allclose([both.mean(), both.std()], [0, 1], atol=1e-12)
-    np.testing.assert_allclose(own.reference(2), 0, atol=1e-12)
-    assert own.scaling is None
-    swapped = in_own_units(gr.NodeSamples.from_arrays(target, reference))
-    np.testing.assert_allclose(swapped.target(1), own.reference(1))
-
-
-@pytest.mark.parametrize(
-    ("location", "scale", "differ"), [(0.5, 0.1, False), (8.0, 0.1, True), (0.5, 0.8, True)]
-)
-def test_nodes_of_very_different_location_or_scale(location, scale, differ):
-    rng = np.random.default_rng(1)
-    noise = rng.normal(size=(2, 50, 8))
-    spread = np.exp(scale * rng.normal(size=(50, 1)))
-    values = location * rng.normal(size=(50, 1)) + spread * noise
-    assert nodes_differ(gr.NodeSamples.from_arrays(*map(list, values))) == differ

@@ -30,6 +30,19 @@ def scenario():
 
 
 @pytest.fixture(scope="module")
+def uneven():
+    """A ring of nodes with levels of their own; five changed by two of their spreads."""
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(2, 12, 50, 2))
+    values[1, :5, :, 0] += 2.0
+    level = 100 * rng.normal(size=(12, 1, 2))
+    samples = gr.NodeSamples.from_arrays(*(list(level + 3 * side) for side in values))
+    graph = gr.Graph.from_edges([(v, (v + 1) % 12) for v in range(12)])
+    model = gr.GraphRatio(n_profiles=1, random_state=0)
+    return samples, model.fit(samples.standardized(by="node"), graph)
+
+
+@pytest.fixture(scope="module")
 def model(scenario):
     return gr.GRULSIF(random_state=0).fit(scenario.samples, scenario.graph)
 
@@ -417,6 +430,36 @@ class TestProfiles:
         assert f"profiles {model.n_profiles_}" in ax.get_title(loc="left")
         best = max(model.cv_results_["mean_score"])
         assert f"{best:.4g}" in texts_of(ax)
+
+
+class TestOwnScales:
+    """Nodes that were standardised by themselves."""
+
+    def test_a_node_is_drawn_in_its_own_units(self, uneven):
+        samples, model = uneven
+        upper = gr.plot_node(model, samples, node=3).figure.axes[-1]
+        curves = {line.get_label(): line.get_data() for line in upper.lines}
+        x, ratio = curves["3"]
+        both = np.vstack([samples.reference(3), samples.target(3)])
+        assert both[:, 0].min() <= x[0] < x[-1] <= both[:, 0].max()
+        middle = float(np.median(both[:, 1]))
+        points = np.column_stack([x, np.full(len(x), middle)])
+        np.testing.assert_allclose(ratio, model.predict(points, node=3), rtol=1e-6)
+        # A neighbour is drawn where it has data, so that both are alike.
+        neighbour = upper.lines[0].get_data()[1]
+        assert np.corrcoef(neighbour, ratio)[0, 1] > 0.8
+
+    def test_profiles_and_kinds_are_drawn_in_spreads(self, uneven):
+        samples, model = uneven
+        left = gr.plot_profiles(model, samples, feature=0)[0, 0]
+        found = gr.kinds_of_change(samples, None, model, random_state=0)
+        assert found.names
+        for ax in (left, found.plot()[1]):
+            assert ax.get_xlabel().startswith("x0, standard deviations from the node's mean")
+            x = ax.lines[-1].get_data()[0]
+            assert -4 < x.min() < -1 < 1 < x.max() < 4
+        plane = gr.plot_profiles(model, samples)[0, 0]
+        assert plane.get_ylabel() == "x1, standard deviations from the node's mean"
 
 
 def test_a_missing_matplotlib_names_the_extra(model, monkeypatch):

@@ -21,7 +21,7 @@ from graphratio.changepoints import (
     seasons,
 )
 from graphratio.cli import two_sample
-from graphratio.data import links, node_correlation, validation
+from graphratio.data import links, node_correlation, node_scales, validation
 from graphratio.distributed import atoms, conjugate
 from graphratio.estimators import borrowing, centred, node_choice, weights
 from graphratio.evaluation import bounds, node_means, ratio_interval, skewed_means, ways, worth
@@ -231,6 +231,9 @@ STATED = [
     ("docs/beyond-the-paper.md", "If profiles are # standard errors behind", search.OUTCLASSED),
     ("docs/beyond-the-paper.md", r"above 2\^#\)", np.log2(profile_search.LARGE_MOMENTS)),
     ("docs/architecture.md", "Kernel values below # are zero", kernels.NEGLIGIBLE),
+    ("docs/how-to/own-scales.md", "typically lie more than # spread apart",
+     node_scales.NEIGHBOURS_APART),
+    ("docs/how-to/own-scales.md", "a factor of more than #", node_scales.NEIGHBOURS_UNEVEN),
     # Size
     ("docs/how-to/large-graphs.md", "Beyond # nodes the selection looks at connected patches of #",
      grids.SELECTION_NODES, grids.SELECTION_NODES),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from itertools import pairwise
@@ -15,6 +16,7 @@ import graphratio as gr
 from graphratio.report import node_summary, write_report
 from graphratio.report.headline import PageWords
 from graphratio.report.kinds_section import describe_kinds
+from graphratio.report.node_panels import NodePanels
 from graphratio.report.node_table import Subject
 
 WORDS = PageWords(("before", "after"))
@@ -149,3 +151,43 @@ def test_kinds_of_other_nodes_are_refused(fitted: Any) -> None:
     model = gr.GRULSIF(bandwidth=1.0, graph_penalty=0.01, ridge=0.01).fit(samples, graph)
     with pytest.raises(gr.exceptions.InputError, match="different nodes"):
         node_summary(model, samples, kinds=fitted[2])
+
+
+def test_nodes_with_scales_of_their_own_share_a_chart_in_spreads() -> None:
+    """A kind's curve is a mean over nodes, which has no meaning at levels that differ."""
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(2, 12, 50, 1))
+    values[1, :5] += 2.0
+    level = 100 * rng.normal(size=(12, 1, 1))
+    samples = gr.NodeSamples.from_arrays(*(list(level + 3 * side) for side in values))
+    graph = gr.Graph.from_edges([(v, (v + 1) % 12) for v in range(12)])
+    scaled = samples.standardized(by="node")
+    model = gr.GraphRatio(random_state=0).fit(scaled, graph)
+    found = gr.kinds_of_change(samples, graph, model, random_state=0)
+    subject = Subject.of(model, samples)
+    kinds = describe_kinds(subject, WORDS, found)
+    assert kinds is not None
+    chart = kinds["data"]["curves"][0]
+    assert chart["feature"] == "x0, standard deviations from the node's mean"
+    assert min(chart["x"]) > -4
+    assert max(chart["x"]) < 4
+    np.testing.assert_allclose(
+        np.array(chart["y"][0], dtype=float)[20:40],
+        found.ratio(np.array(chart["x"]), standardized=True)[20:40, 0],
+        rtol=1e-3,
+    )
+    # The panel of a node stays in its own units, with neighbours at what is as usual for them.
+    panels = NodePanels(subject, np.arange(12))
+    drawn = panels.to_json()
+    low, high = drawn["low"][7][0], drawn["high"][7][0]
+    assert low < samples.reference(7).mean() < high
+    grid = np.linspace(panels.ranges[7, 0, 0], panels.ranges[7, 1, 0], drawn["grid"])
+    shares = np.frombuffer(base64.b64decode(drawn["curves"][7]), dtype="<u2") / 65535
+    own, first = shares.reshape(-1, drawn["grid"])[:2] * drawn["top"][7]
+    np.testing.assert_allclose(own, model.predict(grid, node=7), atol=1e-3)
+    scaling = scaled.scaling
+    there = scaling.undo(
+        scaling.apply(grid[:, None], np.full(len(grid), 7)),
+        np.full(len(grid), drawn["drawn"][7][0]),
+    )
+    np.testing.assert_allclose(first, model.predict(there, node=drawn["drawn"][7][0]), atol=1e-3)

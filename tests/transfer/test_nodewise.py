@@ -226,6 +226,16 @@ class TestUse:
         scores = [model.score(target[v], truth[v], node=v) for v in NODES]
         assert model.score(target, truth) == pytest.approx(np.mean(scores))
 
+    def test_nodes_that_are_standardised_by_themselves(self):
+        reference, target, y, _, graph = problem()
+        samples = gr.NodeSamples.from_arrays(reference, target).standardized(by="node")
+        own = gr.NodewiseTransfer(Ridge(), random_state=0).fit(samples, y, graph)
+        found = own.predict(target)
+        for node in NODES:
+            placed = samples.target(node)
+            expected = own.models_[node].predict(placed)
+            np.testing.assert_allclose(found[node], expected)
+
     def test_table(self):
         table = fitted().to_frame()
         assert list(table["node"]) == NODES

@@ -1,4 +1,4 @@
-"""Arrays: read-only ones, columns that form a grid, segments of unequal length in rectangles."""
+"""Arrays: read-only ones, sums of groups, grids, segments of unequal length in rectangles."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from graphratio._utils.errors import InputError
-from graphratio._utils.typing import BoolArray, IntArray
+from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 
 Array = TypeVar("Array", bound=np.ndarray)
 
@@ -95,6 +95,18 @@ def node_ranges(sizes: IntArray, max_rows: int) -> list[slice]:
     part = np.maximum(end - 1, 0) // max_rows
     first = np.flatnonzero(np.diff(part, prepend=-1))
     return [slice(int(a), int(b)) for a, b in zip(first, [*first[1:], len(sizes)], strict=True)]
+
+
+def column_sums(group: IntArray, values: FloatArray, n_groups: int) -> FloatArray:
+    """Sum the rows of each group one by one, shape (n_groups, columns).
+
+    Examples
+    --------
+    >>> column_sums(np.array([0, 1, 0]), np.array([[1.0, 0.0], [2.0, 5.0], [4.0, 1.0]]), 2)
+    array([[5., 1.],
+           [2., 5.]])
+    """
+    return np.column_stack([np.bincount(group, column, n_groups) for column in values.T])
 
 
 def grid_partner(table: Mapping[str, Any], column: str, partners: Sequence[str]) -> str:

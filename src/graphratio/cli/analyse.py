@@ -138,7 +138,7 @@ def _analyse(
             "Use `graphratio fit`, which takes the same options and writes the table of all nodes",
         )
     # Show the notes before the fit, so that they can be read while it runs.
-    scaled, _ = prepared(problem.samples, fit)
+    scaled, _ = prepared(problem.samples, problem.graph, fit)
     checks = checked(problem, scaled)
     screen.notes([*problem.notes, *checks])
     asked = tests if tests is not None or fit.no_kinds else options_for_kinds(scaled)

@@ -112,7 +112,8 @@ _OPTIONS = {
     )
 } | {
     "compare_graphs": "the command graphratio graphs",
-    "samples.standardized()": "leave out --no-standardize",
+    "samples.standardized()": "--standardize all",
+    'samples.standardized(by="node")': "--standardize node",
 }
 
 

@@ -81,7 +81,7 @@ def _analyse(output: Path, seed: int, screen: Screen, *, every: bool) -> None:
         screen.say(sentence(said[-1]))
     problem = Problem(shown, data.graph, data.reference_name, data.target_name)
     options = FitOptions(seed=seed)
-    scaled, _ = prepared(shown, options)
+    scaled, _ = prepared(shown, data.graph, options)
     with tested_beside(problem, scaled, options_for_kinds(scaled), seed, screen) as test:
         model, fit_notes = fit_problem(problem, options, screen)
         tested, test_notes = test()

@@ -112,7 +112,7 @@ def graphs(
     check_folder(output, data.data, *(candidates.edges or []), overwrite=overwrite)
     with screen.working(f"Reading {data.data}"):
         problem, named = _read(data, samples, candidates, prepare.seed)
-    scaled, note = prepared(problem.samples, prepare)
+    scaled, note = prepared(problem.samples, None, prepare)
     notes = [*problem.notes, *checked(problem, scaled), note]
     with warnings_as(notes):
         found = compare_graphs(

@@ -10,7 +10,9 @@ import numpy as np
 from graphratio._utils.errors import InputError, listing
 from graphratio.cli.console import Screen
 from graphratio.cli.inputs import Problem, split_names, warnings_as
-from graphratio.cli.options import Estimator, FitOptions, PrepareOptions
+from graphratio.cli.options import Estimator, FitOptions, PrepareOptions, Standardize
+from graphratio.data.graph import Graph
+from graphratio.data.node_scales import neighbours_apart
 from graphratio.data.samples import NodeSamples
 from graphratio.data.validation import nearest_name
 from graphratio.estimators import GRULSIF, KLIEP, RULSIF, ULSIF, GraphRatio, Pool
@@ -35,7 +37,7 @@ def fit_problem(
             "Remove their rows, or let them borrow from neighbours: --coordinates or --edges, and "
             "--estimator graphratio",
         )
-    samples, note = prepared(problem.samples, options)
+    samples, note = prepared(problem.samples, problem.graph, options)
     notes = [note]
     model = new_estimator(
         options.estimator,
@@ -53,24 +55,36 @@ def fit_problem(
     return model, notes
 
 
-def prepared(samples: NodeSamples, options: PrepareOptions) -> tuple[NodeSamples, str]:
-    """Transform the features as requested, and describe the transform in a sentence."""
+def prepared(
+    samples: NodeSamples, graph: Graph | None, options: PrepareOptions
+) -> tuple[NodeSamples, str]:
+    """Transform the features as requested, and describe the transform in a sentence.
+
+    Without a graph nodes get scales of their own only on request.
+    """
     features = list(samples.feature_names)
     logged = split_names(options.log, features)
     for name in logged:
         if name not in features:
             raise InputError(f"--log: there is no feature {name!r}", nearest_name(name, features))
     try:
-        scaled = samples.standardized(log=logged, standardize=not options.no_standardize)
+        scaled = samples.standardized(log=logged, standardize=False)
     except InputError as error:
         raise InputError(f"--log: {error.problem}", "Leave it out of --log") from error
     log = f"the logarithm of {', '.join(logged)} was taken" if logged else ""
-    if options.no_standardize:
-        return scaled, log or "features were left on their own scales (--no-standardize)"
-    scale = (
-        "features were standardised: mean 0 and standard deviation 1 over both samples of all "
-        "nodes (--no-standardize turns this off)"
-    )
+    asked = options.standardize
+    if asked is Standardize.none:
+        return scaled, log or "features were left on their own scales (--standardize none)"
+    apart = None
+    if asked is Standardize.auto and graph is not None and samples.complete.all():
+        apart = neighbours_apart(scaled, graph)
+    own = asked is Standardize.node or apart is not None
+    scaled = samples.standardized(by="node" if own else "all", log=logged)
+    scale = "features were standardised: mean 0 and standard deviation 1 over both samples of "
+    scale += "each node by itself" if own else "all nodes"
+    if apart is not None:
+        scale += f", because {apart.words}"
+    scale += " (--standardize all, node or none decides)"
     return scaled, f"{log}; {scale}" if log else scale
 
 

@@ -17,6 +17,7 @@ from graphratio.data.durations import parse_duration
 # Rows with missing values, distances between nodes, estimators, and losses.
 Missing = StrEnum("Missing", ["error", "drop"])
 Metric = StrEnum("Metric", ["haversine", "euclidean"])
+Standardize = StrEnum("Standardize", ["auto", "all", "node", "none"])
 Estimator = StrEnum("Estimator", ["graphratio", "grulsif", "pool", "rulsif", "ulsif", "kliep"])
 LossName = StrEnum("LossName", [("pearson", "pearson"), ("kl", "kl"), ("js", "jensen-shannon")])
 
@@ -283,12 +284,13 @@ class PrepareOptions:
     seed: int = option(_FIT, _SEED, default=0, min=0)
     jobs: int = option(_FIT, JOBS, default=-1, callback=some_jobs)
     log: str | None = option(_FIT, "Features to take the logarithm of, separated by commas.")
-    no_standardize: bool = option(
+    standardize: Standardize = option(
         _FIT,
-        "Leave the features on their own scales. By default each is shifted to mean 0 and scaled "
-        "to standard deviation 1, over both samples of all nodes.",
-        "--no-standardize",
-        default=False,
+        "Shift every feature to mean 0 and scale it to standard deviation 1 over both samples of "
+        "all nodes together, or of each node by itself; auto takes each node where neighbours "
+        "differ so much in level or spread that they would share little; none leaves the features "
+        "as they are.",
+        default=Standardize.auto,
     )
 
 

@@ -20,6 +20,7 @@ from graphratio.cli.options import Delimiter
 from graphratio.cli.output import SHOWN_NODES, ranking_title, write_table
 from graphratio.cli.output_options import Json, Overwrite, Quiet
 from graphratio.cli.table_files import TableFile, as_numbers, as_text
+from graphratio.data.scaling import Scaling
 from graphratio.data.validation import nearest_name
 from graphratio.estimators import load
 from graphratio.estimators.base import NodeRatioEstimator
@@ -194,7 +195,7 @@ def info(model: Model, json: Json = False) -> None:
         "n_edges": graph.n_edges,
         "features": _columns(fitted),
         "categorical": [f"{name} ({', '.join(known)})" for name, known in levels.items()],
-        "standardised": scaling is not None and bool((scaling.scale != 1).any()),
+        "standardised": _standardised(scaling),
         "logarithms": [] if log is None else fitted.feature_names_in_[log].tolist(),
         "n_reference": int(fitted.sizes_[:, 0].sum()),
         "n_target": int(fitted.sizes_[:, 1].sum()),
@@ -214,6 +215,13 @@ def info(model: Model, json: Json = False) -> None:
     rows = zip(*columns.values(), strict=True)
     ranked = [dict(zip(columns, row, strict=True)) for row in rows]
     screen.result({**content, "most_changed": ranked})
+
+
+def _standardised(scaling: Scaling | None) -> bool | str:
+    """Whether features were standardised, or that this was done at each node."""
+    if scaling is None or not (scaling.scale != 1).any():
+        return False
+    return True if scaling.nodes is None else "each node by itself"
 
 
 def _in_words(value: Any) -> str:

@@ -230,7 +230,7 @@ def node_tests(
     check_folder(output, data.data, graph.edges, overwrite=overwrite)
     with screen.working(f"Reading {data.data}"):
         problem = read_problem(data, samples, graph, prepare.seed)
-    scaled, note = prepared(problem.samples, prepare)
+    scaled, note = prepared(problem.samples, problem.graph, prepare)
     notes = [*problem.notes, *checked(problem, scaled), note]
     screen.notes(notes)
     with working(prepare.jobs):

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
+from graphratio._utils.arrays import column_sums
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.series import (
     Series,
-    column_sums,
     excess,
     excess_of_sums,
     forward_products,

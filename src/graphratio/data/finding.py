@@ -9,6 +9,9 @@ from graphratio._utils.typing import Label
 
 _SHOWN = 3
 
+# What helps where nodes differ in level or spread.
+STANDARDIZE_NODES = 'samples.standardized(by="node")'
+
 
 @dataclass(frozen=True)
 class SampleFinding:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from graphratio._utils.arrays import NotAnArray, read_only
-from graphratio._utils.errors import InputError, listing
+from graphratio._utils.errors import listing
 from graphratio._utils.html import samples_html
 from graphratio._utils.threads import computed_once
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
@@ -21,12 +21,13 @@ from graphratio.data.durations import check_block
 from graphratio.data.encoding import Encoding
 from graphratio.data.frames import Backend
 from graphratio.data.sample_readers import SampleReaders
-from graphratio.data.scaling import Scaling, log_mask
+from graphratio.data.sample_scaling import SampleScaling
+from graphratio.data.scaling import Scaling
 from graphratio.data.validation import as_labels, find_label
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class NodeSamples(SampleReaders, NotAnArray):
+class NodeSamples(SampleReaders, SampleScaling, NotAnArray):
     """A reference and a target sample at every node.
 
     Build one with `from_arrays` or `from_frame`. Sizes may differ between nodes and between
@@ -207,7 +208,10 @@ class NodeSamples(SampleReaders, NotAnArray):
         labels = as_labels(nodes)
         if not self.labelled:
             read.check_order(self.n_nodes, labels)
-            return replace(self, nodes=labels, labelled=True)
+            scaling = self.scaling
+            if scaling is not None and scaling.nodes is not None:
+                scaling = replace(scaling, nodes=labels)
+            return replace(self, nodes=labels, labelled=True, scaling=scaling)
         read.check_same_labels(self.nodes, labels)
         return self.subset(labels)
 
@@ -252,6 +256,7 @@ class NodeSamples(SampleReaders, NotAnArray):
             n_reference=read_only(sizes[kept, 0]),
             n_target=read_only(sizes[kept, 1]),
             labelled=self.labelled or nodes is not None,
+            scaling=None if self.scaling is None else self.scaling.for_nodes(labels),
             time=None if self.time is None else read_only(self.time[rows]),
         )
         if not self.has_blocks:
@@ -295,64 +300,6 @@ class NodeSamples(SampleReaders, NotAnArray):
         """Whether observations may belong together: there are times, or blocks were given."""
         return self.block is not None and (self.time is not None or self.block != "auto")
 
-    def standardized(
-        self, *, log: Sequence[str] | str = (), standardize: bool = True
-    ) -> NodeSamples:
-        """Return the samples with every feature shifted to mean 0 and scaled to spread 1.
-
-        Mean and standard deviation come from both samples of all nodes together, so that they
-        do not see which observation is reference and which target. The transform is remembered:
-        a model fitted on the result applies it to new points. A constant feature is shifted
-        only, and indicators of categories are left alone.
-
-        Parameters
-        ----------
-        log : str or sequence of str
-            Features whose natural logarithm is taken first; their values must be positive.
-        standardize : bool, default True
-            With False only the logarithms are taken.
-
-        Examples
-        --------
-        >>> import graphratio as gr
-        >>> samples = gr.NodeSamples.from_arrays([0.0, 2.0], [4.0, 6.0])
-        >>> samples.standardized().values.ravel().round(2)
-        array([-1.34, -0.45,  0.45,  1.34])
-        >>> skewed = gr.NodeSamples.from_arrays([1.0, 10.0], [100.0], feature_names=["pm25"])
-        >>> skewed.standardized(log="pm25").values.ravel().round(2)
-        array([-1.22,  0.  ,  1.22])
-        """
-        names = (log,) if isinstance(log, str) else tuple(log)
-        if not names and (self.scaling is not None or not standardize):
-            return self
-        if self.scaling is not None:
-            raise InputError(
-                "the samples are already standardised, so no logarithm can be taken any more",
-                "Pass log= in the first call of standardized()",
-            )
-        logged = log_mask(
-            names,
-            self.feature_names,
-            self.values,
-            lambda rows: [self.nodes[v] for v in self.node_index[rows]],
-        )
-        untouched = None if self.encoding is None else self.encoding.is_indicator
-        scaling = Scaling.of(self.values, logged, standardize=standardize, untouched=untouched)
-        return self.scaled(scaling)
-
-    def scaled(self, scaling: Scaling | None) -> NodeSamples:
-        """Return the samples under a given scaling, which they may carry already."""
-        if scaling is None and self.scaling is None:
-            return self
-        if scaling is not None and scaling.same_as(self.scaling):
-            return self
-        if self.scaling is not None or scaling is None:
-            raise InputError(
-                "the samples were not standardised in the same way as those of the model",
-                "Pass the samples as they were before standardized(); the model rescales them",
-            )
-        return replace(self, values=read_only(scaling.apply(self.values)), scaling=scaling)
-
     def __len__(self) -> int:
         return self.n_nodes
 
@@ -368,7 +315,7 @@ class NodeSamples(SampleReaders, NotAnArray):
         if self.encoding is not None:
             parts.append(f"categorical: {listing(self.encoding.levels)}")
         if self.scaling is not None:
-            parts.append("standardised")
+            parts.append(self.scaling.words)
         return f"NodeSamples({', '.join(parts)})"
 
     def _repr_html_(self) -> str:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
 
-from graphratio._utils.arrays import read_only
+from graphratio._utils.arrays import column_sums, read_only
 from graphratio._utils.errors import InputError, listing
-from graphratio._utils.parameters import check_flag
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
 from graphratio.data.validation import nearest_name
 
 
-def log_mask(
+def logged_features(
     log: Sequence[str],
     names: Sequence[str],
     values: FloatArray,
@@ -41,13 +40,15 @@ def log_mask(
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """Logarithm, shift and scale of the features.
+    """Logarithm, shift and scale of the features, alike at all nodes or of every node by itself.
 
     Attributes
     ----------
-    mean, scale : ndarray of shape (n_features,)
+    mean, scale : ndarray of shape (n_features,), or (n_nodes, n_features)
     log : ndarray of bool of shape (n_features,), or None
         Features whose natural logarithm is taken first; None for no feature.
+    nodes : tuple of labels, length n_nodes, or None
+        Nodes of the rows of `mean` and `scale`; None if these serve all nodes alike.
 
     Examples
     --------
@@ -55,11 +56,15 @@ class Scaling:
     >>> scaling = Scaling(np.zeros(2), np.ones(2), np.array([True, False]))
     >>> scaling.apply(np.array([[1.0, 5.0]]))
     array([[0., 5.]])
+    >>> own = Scaling(np.array([[0.0], [10.0]]), np.array([[1.0], [2.0]]), nodes=("a", "b"))
+    >>> own.apply(np.array([[12.0], [12.0]]), node=np.array([0, 1])).ravel()
+    array([12.,  1.])
     """
 
     mean: FloatArray
     scale: FloatArray
     log: BoolArray | None = None
+    nodes: tuple[Label, ...] | None = None
 
     @classmethod
     def of(
@@ -67,34 +72,89 @@ class Scaling:
         values: FloatArray,
         log: BoolArray,
         *,
-        standardize: bool = True,
+        node: IntArray | None = None,
+        nodes: tuple[Label, ...] | None = None,
         untouched: BoolArray | None = None,
     ) -> Self:
-        """The transform to mean 0 and spread 1; without `standardize` just the logarithm."""
-        kept = read_only(log.copy()) if log.any() else None
-        neutral = cls(read_only(np.zeros(log.size)), read_only(np.ones(log.size)), kept)
-        if not check_flag(standardize, "standardize"):
-            return neutral
-        logged = neutral.apply(values)
+        """The transform to mean 0 and spread 1; with `nodes` of each node, `node` that of a row.
+
+        What does not vary at a node takes the typical scale of the other nodes.
+        """
+        kept = cls.neutral(log)
+        logged = kept.apply(values)
         largest = np.abs(logged).max(axis=0)
         # In units of the largest value, because squares of very small numbers would vanish.
         unit = np.where(largest > 0, largest, 1.0)
-        relative = logged / unit
-        mean, spread = relative.mean(axis=0) * unit, relative.std(axis=0)
+        of_row = np.zeros(len(values), dtype=np.intp) if node is None else node
+        mean, spread = _moments(logged / unit, of_row, 1 if nodes is None else len(nodes))
         # Rounding gives a constant column about this spread, not exactly zero.
         constant = spread <= 8 * np.finfo(np.float64).eps
         # Division by a subnormal spread would overflow.
         constant |= spread * unit < np.finfo(np.float64).tiny
-        scale = np.where(constant, 1.0, spread * unit)
+        scale = np.where(constant, np.nan, spread * unit)
+        scale = np.where(constant, _typical(scale), scale)
+        mean = mean * unit
         if untouched is not None:
             mean, scale = np.where(untouched, 0.0, mean), np.where(untouched, 1.0, scale)
-        return cls(read_only(mean), read_only(scale), kept)
+        if nodes is None:
+            mean, scale = mean[0], scale[0]
+        return cls(read_only(mean), read_only(scale), kept.log, nodes)
 
-    def apply(self, x: FloatArray) -> FloatArray:
-        """Return (x - mean) / scale, after taking the logarithm of the features in `log`."""
+    @classmethod
+    def neutral(cls, log: BoolArray) -> Self:
+        """The transform that takes just the logarithm of some features."""
+        kept = read_only(log.copy()) if log.any() else None
+        return cls(read_only(np.zeros(log.size)), read_only(np.ones(log.size)), kept)
+
+    def apply(self, x: FloatArray, node: IntArray | None = None) -> FloatArray:
+        """Return (x - mean) / scale, after taking the logarithm of the features in `log`.
+
+        `node` is the position in `nodes` of every row of `x`, if nodes differ.
+        """
         if self.log is not None:
             x = self._logarithms(x, self.log)
-        return np.asarray((x - self.mean) / self.scale)
+        mean, scale = self._at(node)
+        return np.asarray((x - mean) / scale)
+
+    def undo(self, x: FloatArray, node: IntArray | None = None) -> FloatArray:
+        """Return to the units before `apply`."""
+        mean, scale = self._at(node)
+        x = np.asarray(x * scale + mean)
+        return x if self.log is None else np.where(self.log, np.exp(x), x)
+
+    def for_nodes(self, labels: Sequence[Label]) -> Self:
+        """The transform with its nodes in another order, or for some of them."""
+        if self.nodes is None or self.nodes == tuple(labels):
+            return self
+        position = {label: place for place, label in enumerate(self.nodes)}
+        missing = [label for label in labels if label not in position]
+        if missing:
+            raise InputError(
+                f"every node has a scale of its own, and these have none: {listing(missing)}",
+                "Pass samples of the nodes that were standardised",
+            )
+        rows = np.array([position[label] for label in labels], dtype=np.intp)
+        mean, scale = read_only(self.mean[rows]), read_only(self.scale[rows])
+        return replace(self, mean=mean, scale=scale, nodes=tuple(labels))
+
+    def joins(self, other: Scaling) -> bool:
+        """Tell whether two transforms of nodes differ only in their nodes."""
+        both = self.nodes is not None and other.nodes is not None
+        return both and np.array_equal(self.log_mask, other.log_mask)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Scaling]) -> Self:
+        """One transform for the nodes of several."""
+        mean, scale = (
+            np.concatenate([getattr(part, name) for part in parts]) for name in ("mean", "scale")
+        )
+        nodes = tuple(label for part in parts for label in part.nodes or ())
+        return cls(read_only(mean), read_only(scale), parts[0].log, nodes)
+
+    def _at(self, node: IntArray | None) -> tuple[FloatArray, FloatArray]:
+        return (
+            (self.mean, self.scale) if self.nodes is None else (self.mean[node], self.scale[node])
+        )
 
     @staticmethod
     def _logarithms(x: FloatArray, log: BoolArray) -> FloatArray:
@@ -111,15 +171,49 @@ class Scaling:
         result[:, log] = np.log(x[:, log])
         return result
 
+    @property
+    def words(self) -> str:
+        """How the features were transformed, in a word or two."""
+        return "standardised" if self.nodes is None else "standardised at every node"
+
     def same_as(self, other: Scaling | None) -> bool:
         """Tell whether both are the same transform."""
         return (
             other is not None
+            and self.nodes == other.nodes
             and np.array_equal(self.mean, other.mean)
             and np.array_equal(self.scale, other.scale)
-            and np.array_equal(self._log_mask, other._log_mask)
+            and np.array_equal(self.log_mask, other.log_mask)
         )
 
     @property
-    def _log_mask(self) -> BoolArray:
-        return self.log if self.log is not None else np.zeros(len(self.mean), dtype=bool)
+    def log_mask(self) -> BoolArray:
+        """True for features whose logarithm is taken, shape (n_features,)."""
+        if self.log is not None:
+            return self.log
+        return np.zeros(self.mean.shape[-1], dtype=bool)
+
+
+def _moments(values: FloatArray, node: IntArray, n_nodes: int) -> tuple[FloatArray, FloatArray]:
+    """Mean and spread of every feature at every node, shape (n_nodes, n_features).
+
+    A node without observations has the mean of all of them, and spread 0.
+    """
+    if n_nodes == 1:
+        return values.mean(axis=0, keepdims=True), values.std(axis=0, keepdims=True)
+    count = np.bincount(node, minlength=n_nodes)[:, np.newaxis]
+    share = 1 / np.maximum(count, 1)
+    mean = column_sums(node, values, n_nodes) * share
+    mean[count[:, 0] == 0] = values.mean(axis=0)
+    square = column_sums(node, np.square(values - mean[node]), n_nodes) * share
+    return mean, np.sqrt(square)
+
+
+def _typical(scale: FloatArray) -> FloatArray:
+    """Median scale of the nodes that have one, shape (n_features,); 1 where none has."""
+    known = ~np.isnan(scale)
+    filled = np.where(known, scale, np.inf)
+    middle = np.sort(filled, axis=0)[
+        (known.sum(axis=0) - 1).clip(0) // 2, np.arange(scale.shape[1])
+    ]
+    return np.where(known.any(axis=0), middle, 1.0)

@@ -90,11 +90,6 @@ class Series:
         return total
 
 
-def column_sums(group: IntArray, values: FloatArray, n_groups: int) -> FloatArray:
-    """Sum the rows of each group, shape (n_groups, columns)."""
-    return np.column_stack([np.bincount(group, column, minlength=n_groups) for column in values.T])
-
-
 def _long_gaps(time: FloatArray, segment: IntArray) -> BoolArray:
     """True where the step to the next row is much longer than the median step of the sample."""
     step = np.diff(time)

@@ -9,7 +9,7 @@ import numpy as np
 from graphratio._utils.arrays import batches
 from graphratio._utils.errors import Argument
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
-from graphratio.data.finding import SampleFinding, at_nodes
+from graphratio.data.finding import STANDARDIZE_NODES, SampleFinding, at_nodes
 
 if TYPE_CHECKING:
     from graphratio.data.samples import NodeSamples
@@ -224,12 +224,12 @@ def _logged(samples: NodeSamples, feature: int) -> bool:
     return scaling is not None and scaling.log is not None and bool(scaling.log[feature])
 
 
-def _before_logarithm(samples: NodeSamples, feature: int, value: float) -> float:
+def _before_logarithm(samples: NodeSamples, row: int, feature: int) -> float:
     """A value in the units that it had before its logarithm, if this was taken."""
-    scaling = samples.scaling
-    if scaling is None or not _logged(samples, feature):
-        return value
-    return float(np.exp(value * scaling.scale[feature] + scaling.mean[feature]))
+    values = samples.values[row]
+    if samples.scaling is not None and _logged(samples, feature):
+        values = samples.scaling.undo(values, samples.node_index[row])
+    return float(values[feature])
 
 
 def outliers(samples: NodeSamples, ordered: FloatArray) -> list[SampleFinding]:
@@ -253,7 +253,7 @@ def outliers(samples: NodeSamples, ordered: FloatArray) -> list[SampleFinding]:
             continue
         nodes, name = labels_of(samples, samples.node_index[far]), samples.feature_names[j]
         count = int(far.sum())
-        worst = _before_logarithm(samples, j, float(x[np.argmax(scores)]))
+        worst = _before_logarithm(samples, int(np.argmax(scores)), j)
         several = "s" if count > 1 else ""
         logarithm = (
             ", or take the logarithm of a feature with a long tail: ",
@@ -336,7 +336,8 @@ def node_scales(samples: NodeSamples, ordered: FloatArray) -> list[SampleFinding
                     "All nodes share one unit, in which changes there have hardly any size, even "
                     "if a test finds them: ",
                     *logarithm,
-                    "divide every node by its own spread",
+                    "standardise each node by itself, ",
+                    Argument(STANDARDIZE_NODES),
                 ),
             )
         )

@@ -75,14 +75,16 @@ def open_session(
             replies = fleet.ask("describe")
             names, scaling, backend = _agreed(replies)
             sizes = fleet.whole([reply[0] for reply in replies]).astype(np.intp)
+            scaling = scaling if scaling is None else scaling.for_nodes(graph.nodes)
             yield Session(fleet, graph, partitioning, modes, sizes, names, scaling, backend)
     finally:
         engine.close()
 
 
 def _agreed(replies: list[Any]) -> tuple[tuple[str, ...], Scaling | None, Backend]:
-    """Names, scaling and backend, which must be the same on all partitions."""
+    """Names and backend, which must be the same on all partitions, and the scaling of all."""
     _, names, scaling, backend = replies[0]
+    own = scaling is not None and scaling.nodes is not None
     for p, (_, other_names, other_scaling, _) in enumerate(replies):
         if other_names != names:
             raise InputError(
@@ -90,11 +92,17 @@ def _agreed(replies: list[Any]) -> tuple[tuple[str, ...], Scaling | None, Backen
                 f"{listing(other_names)}",
                 "Let the loader return the same features in the same order everywhere",
             )
-        same = other_scaling is None if scaling is None else scaling.same_as(other_scaling)
+        if own:
+            same = other_scaling is not None and other_scaling.joins(scaling)
+        else:
+            same = other_scaling is None if scaling is None else scaling.same_as(other_scaling)
         if not same:
             raise InputError(
                 f"partitions 0 and {p} are standardised in different ways",
-                "Standardise by numbers that are the same for all nodes: "
-                "samples.scaled(Scaling(mean, scale)) in the loader, or not at all",
+                "Standardise by numbers that are the same for all nodes, "
+                'samples.scaled(Scaling(mean, scale)) in the loader, or standardized(by="node") '
+                "on all partitions, or not at all",
             )
+    if own:
+        scaling = Scaling.joined([reply[2] for reply in replies])
     return names, scaling, backend

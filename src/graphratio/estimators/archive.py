@@ -356,9 +356,9 @@ def _graph_from(parts: dict[str, Any]) -> Graph:
 
 
 def _scaling_from(parts: dict[str, Any]) -> Scaling:
-    for part in parts.values():
-        if part is not None:
-            read_only(part)
+    for name in ("mean", "scale", "log"):
+        if parts[name] is not None:
+            read_only(parts[name])
     return Scaling(**parts)
 
 

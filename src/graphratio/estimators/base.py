@@ -30,12 +30,13 @@ from graphratio.data.alignment import align, as_graph, as_samples, warn_of_scale
 from graphratio.data.encoding import Encoding
 from graphratio.data.geography import Mappable
 from graphratio.data.graph import Graph
+from graphratio.data.node_scales import said_apart
 from graphratio.data.sample_input import default_names
 from graphratio.data.samples import NodeSamples
 from graphratio.data.scaling import Scaling
-from graphratio.data.validation import as_points
 from graphratio.estimators import persistence
-from graphratio.estimators.notes import ceiling_notes
+from graphratio.estimators.new_points import ratios_at_all, scaled_points
+from graphratio.estimators.notes import ceiling_notes, levels_note
 from graphratio.estimators.weights import ImportanceWeights, weights_from_ratios
 from graphratio.moments.losses import PEARSON, Loss, loss_of_divergence
 from graphratio.moments.objective import effect_sizes, near_ceiling, ranked
@@ -72,6 +73,8 @@ class NodeRatioEstimator(Mappable, BaseEstimator):
     effect_size_: FloatArray
     # The sentence of `Blocks.describe`; empty without times and blocks.
     dependence_: str
+    # How neighbours differ in level or spread, if so much that they share little.
+    apart_: str
     scaling_: Scaling | None
     encoding_: Encoding | None
     sizes_: IntArray
@@ -151,6 +154,7 @@ class NodeRatioEstimator(Mappable, BaseEstimator):
         aligned = align(read, graph, borrow=borrow)
         if not self._is_copy:
             warn_of_scales(aligned)
+        self.apart_ = "" if self._is_copy or not self._couples else said_apart(aligned, graph)
         self.nodes_, self.graph_ = aligned.nodes, graph
         self.n_features_in_ = aligned.n_features
         self.feature_names_in_ = np.array(aligned.feature_names, dtype=object)
@@ -174,6 +178,7 @@ class NodeRatioEstimator(Mappable, BaseEstimator):
         near = [self.nodes_[i] for i in np.flatnonzero(self._near_ceiling)]
         notes = [*self._notes(), *ceiling_notes(near, self.divergence_ceiling_)]
         notes += [self.dependence_] if self.dependence_ else []
+        notes += [levels_note(self.apart_)] if self.apart_ else []
         return [spelled(words, spelling) for words in notes]
 
     @property
@@ -202,7 +207,9 @@ class NodeRatioEstimator(Mappable, BaseEstimator):
         """Notes of the subclass about its own fit."""
         return []
 
-    def predict(self, x: Any, node: Label | None = None, *, clip: bool = True) -> FloatArray:
+    def predict(
+        self, x: Any, node: Label | None = None, *, clip: bool = True, standardized: bool = False
+    ) -> FloatArray:
         """Ratio = target / reference at given points.
 
         Parameters
@@ -215,15 +222,19 @@ class NodeRatioEstimator(Mappable, BaseEstimator):
         clip : bool, default True
             Clip to [0, 1 / alpha], the range of the true relative ratio (no upper bound at
             alpha = 0).
+        standardized : bool, default False
+            The points are in the units of the fit: those that `standardized` gave the samples.
 
         Returns
         -------
         ratios : ndarray of shape (n_points,), or (n_points, n_nodes) for all nodes
         """
-        points = self._points(x)
+        check_is_fitted(self, "nodes_")
+        check_flag(standardized, "standardized")
         if node is None:
-            ratios = self._ratios_everywhere(points)
+            ratios = ratios_at_all(self, x, standardized=standardized)
         else:
+            points = scaled_points(self, x, node, standardized=standardized)
             position = self.graph_.position(node)
             ratios = self._ratios_at_nodes(points, np.full(len(points), position))
         return self._clipped(ratios) if check_flag(clip, "clip") else ratios
@@ -369,23 +380,6 @@ class NodeRatioEstimator(Mappable, BaseEstimator):
                 remedy,
             )
         return read.aligned(self.nodes_).scaled(self.scaling_)
-
-    def _points(self, x: Any) -> FloatArray:
-        """Check new points and bring them into the order and scale of the fit."""
-        points = self._unscaled_points(x)
-        return points if self.scaling_ is None else self.scaling_.apply(points)
-
-    def _unscaled_points(self, x: Any) -> FloatArray:
-        """Check new points in original units; the columns of a frame are matched by name."""
-        check_is_fitted(self, "nodes_")
-        if self.encoding_ is not None and frames.is_frame(x):
-            columns = self.encoding_.columns
-            coded = frames.points_by_name(x, columns, self.encoding_.levels)
-            return self.encoding_.expand(as_points(coded, len(columns)))
-        named = tuple(self.feature_names_in_) != default_names(self.n_features_in_)
-        if named and frames.is_frame(x):
-            x = frames.points_by_name(x, self.feature_names_in_)
-        return as_points(x, self.n_features_in_)
 
     def _clipped(self, ratios: FloatArray) -> FloatArray:
         alpha = self._relative

@@ -18,6 +18,7 @@ from graphratio.estimators.base import all_or_nothing
 from graphratio.estimators.dictionary_based import NystromEstimator
 from graphratio.estimators.learned_graph import LearnedGraphMixin
 from graphratio.estimators.log_ratio_fit import check_loss, fit_log_ratios, learn_graph
+from graphratio.estimators.new_points import scaled_points
 from graphratio.estimators.notes import GRAPH_UNUSED, data_notes, part_notes
 from graphratio.moments.losses import PEARSON
 from graphratio.moments.node_moments import Moments, node_moments
@@ -226,8 +227,10 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         shape = {"n_profiles": self.n_profiles_ if self.shared_ else 0, "n_rounds": self.n_rounds_}
         return super()._chosen | shape
 
-    def profile_values(self, x: Any) -> FloatArray:
+    def profile_values(self, x: Any, *, standardized: bool = False) -> FloatArray:
         """Values of the profiles at given points, shape (n_points, n_profiles_).
+
+        With `standardized` the points are in the units of the fit, as nodes of own scales need.
 
         Examples
         --------
@@ -237,7 +240,8 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
         >>> model.profile_values([0.0, 3.0]).shape
         (2, 1)
         """
-        return np.asarray(self.features_(self._points(x)) @ self.profiles_)
+        check_flag(standardized, "standardized")
+        return self.features_(scaled_points(self, x, standardized=standardized)) @ self.profiles_
 
     @property
     def _full_rank(self) -> bool:
@@ -375,8 +379,7 @@ class GraphRatio(LearnedGraphMixin, NystromEstimator):
     def _notes(self) -> list[Words]:
         notes = data_notes(self.sizes_, self.graph_)
         notes += part_notes(self.n_selected_on_, len(self.nodes_))
-        unused = self.graph_penalty is None and not self.graph_penalty_
-        if unused and self.graph_.n_edges:
+        if self.graph_penalty is None and not self.graph_penalty_ and self.graph_.n_edges:
             notes.append(GRAPH_UNUSED)
         # With few blocks of time no profiles are tried.
         tried = np.any((self.cv_results_ or {}).get("n_profiles", 0))

@@ -69,7 +69,8 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
         Every one of the "centres" is the mean of at least this many observations of a node; at
         least 5.
     bounds : sequence of (low, high), one pair per feature, optional
-        Where "quasi-random" points may be, in the units of the data before any scaling.
+        Where "quasi-random" points may be, in the units of the data before any scaling;
+        after it if every node was standardised by itself.
     prior_ratio : float, default 0
         Ratios are shrunk towards this constant: 0 as in the paper, 1 for "no change". Only with
         loss="pearson"; the others always shrink towards 1.

@@ -10,6 +10,7 @@ import numpy as np
 from graphratio._utils.arrays import grid_partner
 from graphratio._utils.errors import Argument, Words, listing
 from graphratio._utils.typing import FloatArray, IntArray, Label
+from graphratio.data.finding import STANDARDIZE_NODES
 from graphratio.data.graph import Graph
 
 GRAPH_UNUSED = "the graph was not used: it does not improve the held-out loss"
@@ -87,3 +88,11 @@ def unscored_notes(results: dict[str, Any] | None, nodes: Sequence[Label]) -> li
         "too few observations to compare hyperparameters; the strongest penalty and the middle "
         f"bandwidth are used at nodes {listing([nodes[int(i)] for i in np.flatnonzero(unscored)])}"
     ]
+
+
+def levels_note(apart: str) -> Words:
+    """What helps where neighbours differ in level or spread; `apart` says how they do."""
+    return (
+        f"{apart}, so that they share little: standardise each node by itself, ",
+        Argument(STANDARDIZE_NODES),
+    )

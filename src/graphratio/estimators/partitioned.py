@@ -124,7 +124,7 @@ def _keep(model: NystromEstimator, session: Session) -> None:
     model.n_selected_on_ = session.graph.n_nodes
     model.divergence_name_ = model._loss.divergence_name
     model.intercept_ = None
-    model.dependence_ = ""
+    model.dependence_ = model.apart_ = ""
 
 
 def _fit(model: NystromEstimator, session: Session, settings: EngineSettings) -> None:

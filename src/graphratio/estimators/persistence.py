@@ -151,11 +151,16 @@ def _are_strings(value: Any) -> bool:
     return all(isinstance(item, str) for item in value)
 
 
-def _is_scaling(value: Any, n_features: int) -> bool:
-    return value is None or (
-        isinstance(value, Scaling)
-        and _is_array(value.mean, "f", n_features)
-        and _is_array(value.scale, "f", n_features)
+def _is_scaling(value: Any, fitted: dict[str, Any]) -> bool:
+    if value is None:
+        return True
+    if not isinstance(value, Scaling) or value.nodes not in (None, fitted["graph_"].nodes):
+        return False
+    n_features = fitted["n_features_in_"]
+    shape = (n_features,) if value.nodes is None else (fitted["graph_"].n_nodes, n_features)
+    return (
+        _is_array(value.mean, "f", *shape)
+        and _is_array(value.scale, "f", *shape)
         and (value.log is None or _is_array(value.log, "b", n_features))
         and bool((value.scale > 0).all())
     )
@@ -244,10 +249,11 @@ COMMON: dict[str, _Rule] = {
     "divergence_": _per_node(nan=True),
     "effect_size_": _per_node(nan=True),
     "dependence_": lambda value, _: isinstance(value, str),
+    "apart_": lambda value, _: isinstance(value, str),
     "divergence_name_": lambda value, _: (
         value in [loss.divergence_name for loss in LOSSES.values()]
     ),
-    "scaling_": lambda value, fitted: _is_scaling(value, fitted["n_features_in_"]),
+    "scaling_": lambda value, fitted: _is_scaling(value, fitted),
     "encoding_": lambda value, fitted: _is_encoding(value, fitted["feature_names_in_"]),
     "sizes_": _per_node(2, kinds="iu", low=0),
     "backend_": lambda value, _: value in ("pandas", "polars"),

@@ -30,12 +30,12 @@ from graphratio._utils.typing import FloatArray, IntArray, RandomState
 from graphratio.data.alignment import align, check_graph
 from graphratio.data.graph import Graph
 from graphratio.data.node_correlation import held_out_together, high_correlation
+from graphratio.data.node_scales import nodes_differ
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators import GraphRatio
 from graphratio.estimators.contract import check_estimator
 from graphratio.evaluation.comparison import GraphComparison, Losses
 from graphratio.evaluation.node_means import Difference, loss_terms
-from graphratio.evaluation.node_units import in_own_units, nodes_differ
 from graphratio.evaluation.recipe import SMALLEST_SPLIT, Recipe, in_scale_of, repeated_folds
 from graphratio.evaluation.refits import fold_ratios, held_out
 from graphratio.evaluation.verdict import ALONE, LEARNED, SHARED, UNNAMED
@@ -183,10 +183,10 @@ def _in_units(
         or not compares_profiles(template)
         or hasattr(template, "coef_")
         or not (template.bandwidth is None and isinstance(template.dictionary, str))
-        or not nodes_differ(data)
+        or not (data.complete.all() and nodes_differ(data))
     ):
         return recipe, False
-    own = Recipe.of(template, in_own_units(data), rng)
+    own = Recipe.of(template, data.standardized(by="node"), rng)
     if recipe is None:
         return own, True
     # No graph takes part in this choice, so that it favours none.

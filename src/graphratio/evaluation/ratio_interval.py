@@ -35,6 +35,7 @@ from graphratio.data.samples import NodeSamples
 from graphratio.estimators import GraphRatio
 from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.estimators.contract import check_estimator, data_of_fit, graph_of_fit
+from graphratio.estimators.new_points import read_points, scaled_points
 from graphratio.evaluation.pieces import Answered, IndependentPieces
 from graphratio.evaluation.refits import refit
 from graphratio.moments.folds import divide
@@ -228,10 +229,10 @@ def expected_ratio_interval(
     else:
         graph_of_fit(model, graph)
     data = data_of_fit(model, samples)
-    points = model._unscaled_points(x)
+    points = read_points(model, x)
     if not len(points):
         raise InputError("x has no points", "Pass at least one, say a line through the data")
-    scaled = points if model.scaling_ is None else model.scaling_.apply(points)
+    scaled = scaled_points(model, points, node)
     position = model.graph_.position(node)
     pieces = IndependentPieces.of(data).at(position)
     variance = Sandwich(model, data) if model._is_quadratic else Jackknife(model, data, rng)

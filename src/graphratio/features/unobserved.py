@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._utils.arrays import node_ranges
+from graphratio._utils.arrays import column_sums, node_ranges
 from graphratio._utils.errors import InputError
 from graphratio._utils.jobs import in_parallel
 from graphratio._utils.parameters import check_integer
@@ -68,21 +68,16 @@ def _centres(values: FloatArray, node: IntArray, group_size: int) -> tuple[Float
     while True:
         sizes = np.diff(first, append=len(values))
         group = np.repeat(np.arange(first.size), sizes)
-        centres = _sums(values, group, first.size) / sizes[:, np.newaxis]
+        centres = column_sums(group, values, first.size) / sizes[:, np.newaxis]
         large = sizes >= 2 * group_size
         if not large.any():
             return centres, node[first]
-        widest = _sums(np.square(values - centres[group]), group, first.size).argmax(axis=1)
+        widest = column_sums(group, np.square(values - centres[group]), first.size).argmax(axis=1)
         key = values[np.arange(len(values)), widest[group]]
         # Groups that are done keep their order, and with it their sum to the last bit.
         order = np.lexsort((np.where(large[group], key, 0.0), group))
         values, node = values[order], node[order]
         first = np.sort(np.concatenate([first, (first + sizes // 2)[large]]))
-
-
-def _sums(values: FloatArray, group: IntArray, n_groups: int) -> FloatArray:
-    """Sums over groups, shape (n_groups, n_features), added row by row."""
-    return np.column_stack([np.bincount(group, column, n_groups) for column in values.T])
 
 
 def no_centre(group_size: int) -> InputError:
@@ -94,12 +89,12 @@ def no_centre(group_size: int) -> InputError:
 
 
 def check_inside(samples: NodeSamples, bounds: Any) -> None:
-    """Refuse bounds, in the units before the scaling, that no observation lies in.
+    """Refuse bounds, in the units of `quasi_random`, that no observation lies in.
 
     Far from all atoms every kernel is zero, and the fit would report no change.
     """
     low, high = np.reshape(as_numeric(bounds, "bounds"), (samples.n_features, 2)).T
-    if samples.scaling is not None:
+    if samples.scaling is not None and samples.scaling.nodes is None:
         low, high = samples.scaling.apply(np.stack([low, high]))
     inside = (samples.values >= low) & (samples.values <= high)
     if len(inside) and not inside.all(axis=1).any():
@@ -120,7 +115,8 @@ def quasi_random(
 ) -> FloatArray:
     """Points of a scrambled Halton sequence inside bounds, shape (n_points, n_features).
 
-    `bounds`, shape (n_features, 2), are in the units before the scaling; the points are after it.
+    `bounds`, shape (n_features, 2), are in the units before the scaling, or after it if every node
+    has a scale of its own; the points are after it.
     """
     if bounds is None:
         raise InputError(
@@ -142,7 +138,8 @@ def quasi_random(
                 f"the bounds of {name!r} are {low:g} and {high:g}",
                 "Pass two numbers, the smaller one first",
             )
-    low, high = box.T if scaling is None else scaling.apply(box.T)
+    shared = scaling is not None and scaling.nodes is None
+    low, high = scaling.apply(box.T) if scaling is not None and shared else box.T
     # Imported here: scipy.stats takes longer to import than everything else together.
     from scipy.stats import qmc
 

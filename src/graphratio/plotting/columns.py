@@ -58,15 +58,31 @@ def raw_samples(samples: NodeSamples, model: Any) -> NodeSamples:
             f"but the model was fitted with {model.n_features_in_}",
             "Pass the same features in the same order as in fit",
         )
-    values, scaling = samples.values, samples.scaling
-    if scaling is not None:
-        values = values * scaling.scale + scaling.mean
-        values = values if scaling.log is None else np.where(scaling.log, np.exp(values), values)
-    return replace(samples.aligned(model.nodes_), values=values, scaling=None)
+    return samples.original().aligned(model.nodes_)
+
+
+def common_samples(samples: NodeSamples, model: Any) -> NodeSamples:
+    """Samples of the model's nodes in units that all nodes have in common.
+
+    These are the original ones, but standard deviations if every node has a scale of its own.
+    """
+    raw = raw_samples(samples, model)
+    return replace(raw.scaled(model.scaling_), scaling=None) if own_scales(model) else raw
+
+
+def in_scale_of_fit(model: Any, points: FloatArray, position: int) -> FloatArray:
+    """Points in original units, as the fit sees them at a node."""
+    scaling = model.scaling_
+    return points if scaling is None else scaling.apply(points, np.full(len(points), position))
+
+
+def own_scales(model: Any) -> bool:
+    """Whether the model was fitted on nodes that were standardised by themselves."""
+    return model.scaling_ is not None and model.scaling_.nodes is not None
 
 
 def takes_logarithm(model: Any, column: int) -> bool:
-    """Whether the model was fitted on the logarithm of a column."""
+    """Whether the original units of a column are logarithms in the fit."""
     scaling, encoding = model.scaling_, model.encoding_
     if encoding is not None:
         column = int(encoding.starts[column])
@@ -137,13 +153,13 @@ def draw_ratios(
 ) -> None:
     """Draw curves of ratios over the usual range of a column of the data.
 
-    The data are in original units and by column. `evaluate` returns the ratios at points, shape
+    The data are in common units and by column. `evaluate` returns the ratios at points, shape
     (n_points, n_curves); `curves` says how to draw each. `members` are the observations of each
     curve, shape (n_observations,): it is solid over their usual range, dotted a little beyond, and
     ends there.
     """
     names, levels = columns_of(model)
-    logarithmic = takes_logarithm(model, column)
+    logarithmic = not own_scales(model) and takes_logarithm(model, column)
     usual = np.quantile(data.values[:, column], SHOWN_QUANTILES)
     grid, along = axis_of(usual, levels[column], _CURVE_POINTS, logarithmic)
     centre = typical_values(data.values, levels)
@@ -161,10 +177,15 @@ def draw_ratios(
             ax.plot(grid[near], ratio[near], ":", linewidth=1.2, color=how["color"])
     scale_column(ax, levels[column], logarithmic)
     ax.set_ylim(bottom=0.0)
-    name = names[column]
+    name = in_common_units(model, names[column])
     ax.set_xlabel(f"{name} (other features at their medians)" if len(names) > 1 else name)
     ax.set_ylabel("target / reference")
     style.without_frame(ax, "top", "right")
+
+
+def in_common_units(model: Any, name: str) -> str:
+    """The name of a column in the units that all nodes have in common."""
+    return f"{name}, standard deviations from the node's mean" if own_scales(model) else name
 
 
 def scale_column(ax: Any, levels: tuple[str, ...], logarithmic: bool) -> None:

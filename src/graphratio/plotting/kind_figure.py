@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -40,10 +41,11 @@ def plot_kinds(result: Any, feature: str | int | None = None) -> np.ndarray:
     axes[0].legend(**style.OUTSIDE)
     style.set_heading(axes[0], f"Kinds of change: {len(names)}")
     if names:
-        data = columns.in_columns(columns.raw_samples(result.samples, model))
+        data = columns.in_columns(columns.common_samples(result.samples, model))
+        ratio = partial(result.ratio, standardized=columns.own_scales(model))
         curves = [{"color": _colour(result, name), "label": name} for name in names]
         members = [(result.kinds == name)[data.node_index] for name in names]
-        columns.draw_ratios(axes[1], model, data, column, result.ratio, curves, members)
+        columns.draw_ratios(axes[1], model, data, column, ratio, curves, members)
         axes[1].legend(loc="best", fontsize=8.5, frameon=False)
         style.set_heading(axes[1], "Mean ratio of each kind")
     return np.asarray(axes)

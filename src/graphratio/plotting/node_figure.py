@@ -143,14 +143,16 @@ def _draw_ratios(
     neighbours = [model.nodes_[i] for i in graph.adjacency.indices[start:end]]
     inside = (grid >= usual[0]) & (grid <= usual[1])
     highest = _LOWEST_TOP
+    # Neighbours with scales of their own are drawn at what is as usual there.
+    points = columns.in_scale_of_fit(model, points, position)
     for number, other in enumerate(neighbours):
-        ratio = model.predict(points, node=other)
+        ratio = model.predict(points, node=other, standardized=True)
         count = "its neighbour" if len(neighbours) == 1 else f"its {len(neighbours)} neighbours"
         label = count if number == 0 else None
         thin = {"color": style.FAINT, "linewidth": 0.7, "alpha": 0.7, "label": label}
         ax.plot(grid[inside], ratio[inside], **thin)
         highest = max(highest, float(ratio[inside].max()))
-    ratio = model.predict(points, node=node)
+    ratio = model.predict(points, node=node, standardized=True)
     ax.axhline(1.0, color=style.INK, linewidth=0.9, linestyle=(0, (4, 3)), label="1 = no change")
     if not inside.all():
         ax.plot(grid, ratio, ":", color=style.INK, linewidth=1.2, label="outer 1% of the data")

@@ -57,7 +57,7 @@ def plot_profiles(
     """
     style.check_fitted(model, "profiles_")
     count = min(check_integer(most, "most", low=1), int(model.n_profiles_))
-    data = columns.in_columns(columns.raw_samples(as_samples(samples), model))
+    data = columns.in_columns(columns.common_samples(as_samples(samples), model))
     column = columns.feature_column(model, feature)
     axes = style.new_axes(count, 2, (10.5, 3.6 * count))
     for k, (left, right) in enumerate(axes):
@@ -77,13 +77,15 @@ def _alone(model: Any, points: FloatArray, k: int) -> FloatArray:
     total = np.square(used).sum(axis=0)
     # Weighted by the squared coordinate, so that nodes that do not use it do not count.
     typical = np.divide((used**3).sum(axis=0), total, out=np.zeros_like(total), where=total > 0)
-    ratio = model.prior_ratio_ + typical * model.profile_values(points)[:, [k]]
+    values = model.profile_values(points, standardized=columns.own_scales(model))
+    ratio = model.prior_ratio_ + typical * values[:, [k]]
     return np.asarray(np.clip(ratio, 0.0, 1 / model.alpha if model.alpha > 0 else None))
 
 
 def _draw_plane(ax: Any, model: Any, data: NodeSamples, k: int) -> None:
     colors = import_optional("matplotlib.colors", "plot", "plotting")
-    log = [columns.takes_logarithm(model, column) for column in (0, 1)]
+    own = columns.own_scales(model)
+    log = [not own and columns.takes_logarithm(model, column) for column in (0, 1)]
     usual = np.quantile(data.values, columns.SHOWN_QUANTILES, axis=0).T
     x, y = (columns.evenly(usual[column], _POINTS_IN_PLANE, log[column]) for column in (0, 1))
     points = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
@@ -94,8 +96,8 @@ def _draw_plane(ax: Any, model: Any, data: NodeSamples, k: int) -> None:
     )
     for scale, setter in zip(log, (ax.set_xscale, ax.set_yscale), strict=True):
         setter("log" if scale else "linear")
-    ax.set_xlabel(str(model.feature_names_in_[0]))
-    ax.set_ylabel(str(model.feature_names_in_[1]))
+    for name, setter in zip(model.feature_names_in_, (ax.set_xlabel, ax.set_ylabel), strict=True):
+        setter(columns.in_common_units(model, str(name)))
     how: dict[str, Any] = {"extend": "both", "ticks": [0.25, 0.5, 1, 2, 4], "format": "%g"}
     style.colour_bar(image, ax, "target / reference", **how).ax.minorticks_off()
 

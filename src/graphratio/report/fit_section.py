@@ -10,7 +10,7 @@ import numpy as np
 from graphratio._utils.errors import Argument, Spelling, Words, enumeration, spelled
 from graphratio.data.checks import checks_before
 from graphratio.estimators.base import NodeRatioEstimator
-from graphratio.estimators.notes import ceiling_notes
+from graphratio.estimators.notes import ceiling_notes, levels_note
 from graphratio.report.graph_section import graph_notes
 from graphratio.report.node_table import Subject
 from graphratio.report.selection_charts import selection_charts
@@ -145,6 +145,7 @@ def _warnings(model: Any, spelling: Spelling) -> list[str]:
     elsewhere = graph_notes(model)
     found += [note for note in model._notes() if note not in elsewhere]
     found += [model.dependence_] if model.dependence_ else []
+    found += [levels_note(model.apart_)] if model.apart_ else []
     return [sentence(spelled(note, spelling)) for note in found]
 
 

@@ -10,7 +10,13 @@ from typing import Any
 import numpy as np
 
 from graphratio._utils.typing import FloatArray, IntArray
-from graphratio.plotting.columns import columns_of, in_columns, takes_logarithm, typical_values
+from graphratio.plotting.columns import (
+    columns_of,
+    in_columns,
+    in_scale_of_fit,
+    takes_logarithm,
+    typical_values,
+)
 from graphratio.report.node_table import Subject
 from graphratio.report.page_file import short
 
@@ -176,6 +182,13 @@ class NodePanels:
     def _curves(self) -> dict[str, Any]:
         """Ratios of every node and of its neighbours along the node's own grid."""
         points = [self._grid_points(place) for place in range(len(self.nodes))]
+        if self.encoding is not None:
+            points = [self.encoding.expand(grid) for grid in points]
+        # Neighbours with scales of their own are drawn at what is as usual there.
+        points = [
+            in_scale_of_fit(self.model, grid, int(node))
+            for grid, node in zip(points, self.nodes, strict=True)
+        ]
         drawn = [self._strongest(node) for node in self.nodes]
         curves = [[np.empty(0)] * (1 + len(others)) for others in drawn]
         # For every node: the nodes at whose points its ratio is drawn, and the place of that curve.
@@ -186,9 +199,7 @@ class NodePanels:
         # One call per node, at its own points and at those of the nodes that show its curve.
         for i, places in wanted.items():
             stacked = np.concatenate([points[owner] for owner, _ in places])
-            if self.encoding is not None:
-                stacked = self.encoding.expand(stacked)
-            ratios = self.model.predict(stacked, node=self.model.nodes_[i])
+            ratios = self.model.predict(stacked, node=self.model.nodes_[i], standardized=True)
             for (owner, place), part in zip(places, np.split(ratios, len(places)), strict=True):
                 curves[owner][place] = part
         tops = [max(float(part.max()) for part in node) or 1.0 for node in curves]

@@ -84,13 +84,16 @@ class KindsOfChange(Mappable):
         """Nodes with a label, say "kind 1"; empty if there are none."""
         return tuple(self.nodes[v] for v in np.flatnonzero(self.kinds == kind))
 
-    def ratio(self, x: Any) -> FloatArray:
+    def ratio(self, x: Any, *, standardized: bool = False) -> FloatArray:
         """Mean ratio = target / reference of the nodes of each kind.
 
         Parameters
         ----------
         x : array of shape (n_points, n_features), or 1-D for one feature
             In original units, as for `predict` of the model.
+        standardized : bool, default False
+            The points are in the units of the fit, which all nodes have in common also if every
+            node was standardised by itself.
 
         Returns
         -------
@@ -98,7 +101,7 @@ class KindsOfChange(Mappable):
         """
         if self.model is None:
             raise InputError("no change was found, so there is no ratio", "Look at `test`")
-        ratios = self.model.predict(x)
+        ratios = self.model.predict(x, standardized=standardized)
         columns = [ratios[:, self.kinds == name].mean(axis=1) for name in self.names]
         return np.stack(columns, axis=1) if columns else np.empty((len(ratios), 0))
 

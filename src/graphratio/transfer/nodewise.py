@@ -28,6 +28,7 @@ from graphratio.data.samples import NodeSamples
 from graphratio.estimators import GraphRatio
 from graphratio.estimators.base import all_or_nothing
 from graphratio.estimators.contract import check_estimator
+from graphratio.estimators.new_points import scaled_points
 from graphratio.estimators.weights import ImportanceWeights
 from graphratio.evaluation.pieces import Answered, IndependentPieces
 from graphratio.moments.folds import divide
@@ -244,7 +245,7 @@ class NodewiseTransfer(Answered, MetaEstimatorMixin, BaseEstimator):
         """
         check_is_fitted(self, "models_")
         if node is not None:
-            points, model = self.estimator_._points(x), self._model(node)
+            points, model = scaled_points(self.estimator_, x, node), self._model(node)
             numeric = not is_classifier(self.predictor)
             return float(
                 model.score(points, checked_labels(y, node, len(points), numeric, "target"))
@@ -354,7 +355,7 @@ class NodewiseTransfer(Answered, MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self, "models_")
         if node is None:
             return {own: self._apply(method, part, own) for own, part in self._by_node(x).items()}
-        points, model = self.estimator_._points(x), self._model(node)
+        points, model = scaled_points(self.estimator_, x, node), self._model(node)
         if not len(points):
             return np.empty((0, len(self.classes_)) if method == "predict_proba" else (0,))
         found = getattr(model, method)(points)
