@@ -160,7 +160,7 @@ class TestFit:
         assert "--alpha does nothing with --estimator kliep" in " ".join(result.output.split())
 
     def test_same_as_the_library(self, table, data, fit):
-        _, folder = fit(data, *FEATURES, "--no-graph")
+        _, folder = fit(data, *FEATURES, "--no-graph", "--standardize", "all")
         samples = gr.NodeSamples.from_frame(
             table, "station", "period", "before", "after", ["pm25", "no2"]
         )
@@ -272,7 +272,7 @@ class TestFit:
     ):
         _, folder = fit(uneven, *ALONG_THE_ROAD)
         told = run("info", folder / "model.graphratio")
-        assert "standardised: each node by itself" in plain(told.stdout)
+        assert "standardised: yes, pm25 at each node by itself" in plain(told.stdout)
         table = pd.read_csv(uneven, dtype={"station": str}).iloc[::50]
         table.to_csv(tmp_path / "points.csv", index=False)
         found = run(
@@ -294,7 +294,12 @@ class TestFit:
         table.to_csv(tmp_path / "sparse.csv", index=False)
         result, folder = fit(tmp_path / "sparse.csv", *ALONG_THE_ROAD)
         assert gr.load(folder / "model.graphratio").scaling_.nodes is None
-        assert "share little" in plain(result.stderr)
+        assert "but some nodes lack one of the samples" in plain(result.stderr)
+        assert "share little" not in plain(result.stderr)
+        refused, _ = fit(tmp_path / "sparse.csv", *ALONG_THE_ROAD, "--standardize", "node")
+        assert refused.exit_code == 1
+        assert "without reference or target observations: '4'" in plain(refused.stderr)
+        assert "numbers of all nodes, --standardize all" in plain(refused.stderr)
 
 
 class TestLabels:

@@ -484,7 +484,7 @@ class TestDamagedFiles:
         document = json.loads(members["model.json"])
         document.update(format_version=99, library_version="9.9")
         members["model.json"] = json.dumps(document)
-        with pytest.raises(FileFormatError, match=r"format version 99, .* reads 6.*graphratio 9.9"):
+        with pytest.raises(FileFormatError, match=r"format version 99, .* reads 7.*graphratio 9.9"):
             load_bytes(archive_of(members), tmp_path / "model")
 
 

@@ -39,7 +39,7 @@ def uneven():
     samples = gr.NodeSamples.from_arrays(*(list(level + 3 * side) for side in values))
     graph = gr.Graph.from_edges([(v, (v + 1) % 12) for v in range(12)])
     model = gr.GraphRatio(n_profiles=1, random_state=0)
-    return samples, model.fit(samples.standardized(by="node"), graph)
+    return samples, model.fit(samples.standardized(by_node=True), graph)
 
 
 @pytest.fixture(scope="module")
@@ -455,11 +455,13 @@ class TestOwnScales:
         found = gr.kinds_of_change(samples, None, model, random_state=0)
         assert found.names
         for ax in (left, found.plot()[1]):
-            assert ax.get_xlabel().startswith("x0, standard deviations from the node's mean")
+            assert ax.get_xlabel().startswith("x0, SDs from the node's mean")
             x = ax.lines[-1].get_data()[0]
             assert -4 < x.min() < -1 < 1 < x.max() < 4
         plane = gr.plot_profiles(model, samples)[0, 0]
-        assert plane.get_ylabel() == "x1, standard deviations from the node's mean"
+        assert plane.get_ylabel() == "x1, SDs from the node's mean"
+        with pytest.raises(gr.exceptions.InputError, match="standardized=True"):
+            found.ratio([[0.0, 0.0]])
 
 
 def test_a_missing_matplotlib_names_the_extra(model, monkeypatch):

@@ -161,14 +161,14 @@ def test_nodes_with_scales_of_their_own_share_a_chart_in_spreads() -> None:
     level = 100 * rng.normal(size=(12, 1, 1))
     samples = gr.NodeSamples.from_arrays(*(list(level + 3 * side) for side in values))
     graph = gr.Graph.from_edges([(v, (v + 1) % 12) for v in range(12)])
-    scaled = samples.standardized(by="node")
+    scaled = samples.standardized(by_node=True)
     model = gr.GraphRatio(random_state=0).fit(scaled, graph)
     found = gr.kinds_of_change(samples, graph, model, random_state=0)
     subject = Subject.of(model, samples)
     kinds = describe_kinds(subject, WORDS, found)
     assert kinds is not None
     chart = kinds["data"]["curves"][0]
-    assert chart["feature"] == "x0, standard deviations from the node's mean"
+    assert (chart["feature"], chart["units"]) == ("x0", ", SDs from the node's mean")
     assert min(chart["x"]) > -4
     assert max(chart["x"]) < 4
     np.testing.assert_allclose(

@@ -228,7 +228,7 @@ class TestUse:
 
     def test_nodes_that_are_standardised_by_themselves(self):
         reference, target, y, _, graph = problem()
-        samples = gr.NodeSamples.from_arrays(reference, target).standardized(by="node")
+        samples = gr.NodeSamples.from_arrays(reference, target).standardized(by_node=True)
         own = gr.NodewiseTransfer(Ridge(), random_state=0).fit(samples, y, graph)
         found = own.predict(target)
         for node in NODES:

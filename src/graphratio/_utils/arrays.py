@@ -11,6 +11,9 @@ import numpy as np
 from graphratio._utils.errors import InputError
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 
+# Differences are rounding below this share of the numbers.
+LAST_DIGITS = 8 * np.finfo(np.float64).eps
+
 Array = TypeVar("Array", bound=np.ndarray)
 
 # Widths within a rectangle differ by at most this factor. This bounds the padding, and the number
@@ -107,6 +110,28 @@ def column_sums(group: IntArray, values: FloatArray, n_groups: int) -> FloatArra
            [2., 5.]])
     """
     return np.column_stack([np.bincount(group, column, n_groups) for column in values.T])
+
+
+def from_means(group: IntArray, values: FloatArray, n_groups: int) -> tuple[FloatArray, FloatArray]:
+    """Means of groups of rows, (n_groups, columns), and differences to them, (n_rows, columns).
+
+    What varies by rounding only does not differ. The mean of no rows is 0.
+
+    Examples
+    --------
+    >>> mean, away = from_means(np.array([0, 0, 1]), np.array([[1.0], [3.0], [0.7]]), 2)
+    >>> mean.ravel().tolist(), away.ravel().tolist()
+    ([2.0, 0.7], [-1.0, 1.0, 0.0])
+    """
+    count = np.maximum(np.bincount(group, minlength=n_groups), 1)[:, np.newaxis]
+    # Differences to one row of the group keep their digits at a high level.
+    origin = np.zeros((n_groups, values.shape[1]))
+    origin[group] = values
+    away = values - origin[group]
+    middle = column_sums(group, away, n_groups) / count
+    away -= middle[group]
+    away[np.abs(away) <= LAST_DIGITS * np.abs(values)] = 0.0
+    return origin + middle, away
 
 
 def grid_partner(table: Mapping[str, Any], column: str, partners: Sequence[str]) -> str:

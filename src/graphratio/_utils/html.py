@@ -45,7 +45,7 @@ def samples_html(samples: Any) -> str:
         ("times", "known" if samples.time is not None else "not given"),
     ]
     if samples.scaling is not None:
-        facts.append(("units", "standardised"))
+        facts.append(("units", samples.scaling.words))
     sides = [samples.values[mask] for mask in (~samples.is_target, samples.is_target)]
     means = [part.mean(axis=0) if len(part) else np.full(samples.n_features, np.nan)
              for part in sides]  # fmt: skip
@@ -123,7 +123,7 @@ def rows_table(head: Iterable[str], body: Iterable[Iterable[str]]) -> str:
 def _compared(model: Any) -> str:
     features = ", ".join(str(name) for name in model.feature_names_in_[:6])
     more = model.n_features_in_ - 6
-    scaled = ", standardised" if model.scaling_ is not None else ""
+    scaled = f", {model.scaling_.words}" if model.scaling_ is not None else ""
     return (
         f"target against reference at {_count(len(model.nodes_), 'node')} with "
         f"{_count(model.graph_.n_edges, 'edge')}; "

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from graphratio._utils.errors import InputError, listing
+from graphratio._utils.errors import InputError, enumeration, listing
 from graphratio.cli.console import Screen
 from graphratio.cli.inputs import Problem, split_names, warnings_as
 from graphratio.cli.options import Estimator, FitOptions, PrepareOptions, Standardize
 from graphratio.data.graph import Graph
-from graphratio.data.node_scales import neighbours_apart
+from graphratio.data.node_scales import Apart, neighbours_apart
 from graphratio.data.samples import NodeSamples
 from graphratio.data.validation import nearest_name
 from graphratio.estimators import GRULSIF, KLIEP, RULSIF, ULSIF, GraphRatio, Pool
@@ -75,15 +75,24 @@ def prepared(
     asked = options.standardize
     if asked is Standardize.none:
         return scaled, log or "features were left on their own scales (--standardize none)"
-    apart = None
-    if asked is Standardize.auto and graph is not None and samples.complete.all():
+    apart: list[Apart] = []
+    if asked is Standardize.auto and graph is not None:
         apart = neighbours_apart(scaled, graph)
-    own = asked is Standardize.node or apart is not None
-    scaled = samples.standardized(by="node" if own else "all", log=logged)
+    if apart and not samples.complete.all():
+        return samples.standardized(log=logged), (
+            f"{apart[0].words}, but some nodes lack one of the samples, so that all nodes have one "
+            "scale; without these nodes: --standardize node"
+        )
+    own: bool | list[str] = asked is Standardize.node or [each.feature for each in apart]
+    scaled = samples.standardized(by_node=own, log=logged)
     scale = "features were standardised: mean 0 and standard deviation 1 over both samples of "
-    scale += "each node by itself" if own else "all nodes"
-    if apart is not None:
-        scale += f", because {apart.words}"
+    if own is True or len(apart) == samples.n_features:
+        scale += "each node by itself"
+    else:
+        scale += "all nodes"
+        scale += f"; {enumeration([each.feature for each in apart])} at each node" if apart else ""
+    if apart:
+        scale += f", because {enumeration([each.words for each in apart], limit=2)}"
     scale += " (--standardize all, node or none decides)"
     return scaled, f"{log}; {scale}" if log else scale
 

@@ -288,8 +288,8 @@ class PrepareOptions:
         _FIT,
         "Shift every feature to mean 0 and scale it to standard deviation 1 over both samples of "
         "all nodes together, or of each node by itself; auto takes each node where neighbours "
-        "differ so much in level or spread that they would share little; none leaves the features "
-        "as they are.",
+        "differ so much in level or spread that they would share little (graphratio graphs tries "
+        "both); none leaves the features as they are.",
         default=Standardize.auto,
     )
 

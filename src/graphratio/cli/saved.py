@@ -195,7 +195,7 @@ def info(model: Model, json: Json = False) -> None:
         "n_edges": graph.n_edges,
         "features": _columns(fitted),
         "categorical": [f"{name} ({', '.join(known)})" for name, known in levels.items()],
-        "standardised": _standardised(scaling),
+        "standardised": _standardised(scaling, fitted.feature_names_in_),
         "logarithms": [] if log is None else fitted.feature_names_in_[log].tolist(),
         "n_reference": int(fitted.sizes_[:, 0].sum()),
         "n_target": int(fitted.sizes_[:, 1].sum()),
@@ -217,11 +217,12 @@ def info(model: Model, json: Json = False) -> None:
     screen.result({**content, "most_changed": ranked})
 
 
-def _standardised(scaling: Scaling | None) -> bool | str:
-    """Whether features were standardised, or that this was done at each node."""
+def _standardised(scaling: Scaling | None, names: np.ndarray) -> bool | str:
+    """Whether features were standardised, and which at each node by itself."""
     if scaling is None or not (scaling.scale != 1).any():
         return False
-    return True if scaling.nodes is None else "each node by itself"
+    own = names[scaling.own_mask].tolist()
+    return f"yes, {', '.join(own)} at each node by itself" if own else True
 
 
 def _in_words(value: Any) -> str:

@@ -87,15 +87,17 @@ class DataChecks:
 def checks_before(samples: NodeSamples, scaling: Scaling | None) -> DataChecks:
     """Check samples that a fit transforms, without advising a logarithm that it takes."""
     found = samples.check()
-    if scaling is not None and scaling.nodes is not None:
-        found = DataChecks(tuple(each for each in found if each.kind != "node scales"))
+    if scaling is not None:
+        own = {samples.feature_names[j] for j in np.flatnonzero(scaling.own_mask)}
+        kept = [each for each in found if each.kind != "node scales" or each.feature not in own]
+        found = DataChecks(tuple(kept))
     if scaling is None or scaling.log is None:
         return found
     logged = [samples.feature_names[j] for j in np.flatnonzero(scaling.log)]
     again = samples.standardized(log=logged, standardize=False).check()
     # The scale that counts for these is that of the fit.
-    kinds = ("outliers", "node scales") if scaling.nodes is None else ("outliers",)
-    scaled = {(kind, name) for kind in kinds for name in logged}
+    scaled = {("outliers", name) for name in logged}
+    scaled |= {("node scales", name) for name in logged if name not in own}
     kept = [each for each in found if (each.kind, each.feature) not in scaled]
     kept += [each for each in again if (each.kind, each.feature) in scaled]
     return DataChecks(tuple(kept))

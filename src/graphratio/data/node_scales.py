@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from graphratio._utils.arrays import column_sums
-from graphratio._utils.typing import BoolArray, FloatArray
+from graphratio._utils.arrays import column_sums, from_means
+from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 
@@ -27,6 +27,9 @@ UNEVEN = 0.35
 # and spreads of their own begin to favour separate scales a little below both.
 NEIGHBOURS_APART = 1.0
 NEIGHBOURS_UNEVEN = 1.5
+# What neighbours differ by at random is allowed in addition, so many times its variance: nodes that
+# are alike are then hardly ever apart, also with lognormal laws or Cauchy's.
+_ROOM = 4.0
 # The spread of a normal law in mean absolute deviations.
 _PER_DEVIATION = math.sqrt(math.pi / 2)
 
@@ -55,76 +58,99 @@ class Apart:
 
 def nodes_differ(samples: NodeSamples) -> bool:
     """Whether location or spread of some feature varies much between nodes."""
-    node = samples.node_index
-    mean = _means(samples, samples.values)
-    spread = np.sqrt(_means(samples, np.square(samples.values - mean[node])))
-    # Rounding gives a constant feature about this spread, not exactly zero.
-    spread[spread <= 8 * np.finfo(np.float64).eps * np.abs(mean)] = 0.0
+    level = _Levels.of(samples)
+    spread = np.sqrt(level.means(np.square(level.away)))
     typical = np.median(spread, axis=0)
-    apart = mean.std(axis=0) > FAR_APART * typical
+    apart = level.mean.std(axis=0) > FAR_APART * typical
     logs = np.log(np.maximum(spread, 1e-6 * np.maximum(typical, np.finfo(float).tiny)))
     # Half of 1 / n is about the variance of the logarithm of a spread.
-    chance = float(np.mean(0.5 / np.maximum(samples.sizes.sum(axis=1), 1)))
+    chance = float(np.mean(0.5 / level.count))
     scales = logs.var(axis=0) > UNEVEN**2 + chance
     return bool((_are_numbers(samples) & (typical > 0) & (apart | scales)).any())
 
 
-def neighbours_apart(samples: NodeSamples, graph: Graph) -> Apart | None:
-    """The feature in which neighbours differ most, or None if they differ little.
+def neighbours_apart(samples: NodeSamples, graph: Graph) -> list[Apart]:
+    """The features in which neighbours differ so much that they share little, in their order.
 
-    Typical is the median over the edges.
+    Typical is the median over the edges; without any, over pairs of nodes from anywhere.
 
     Examples
     --------
-    >>> samples = NodeSamples.from_arrays([[0.0, 2.0], [10.0, 14.0]], [[1.0], [12.0]])
-    >>> print(neighbours_apart(samples, Graph.from_edges([(0, 1)])).words)
-    neighbouring nodes typically lie 8.3 spreads apart in 'x0'
+    >>> samples = NodeSamples.from_arrays([[0.0, 2.0, 1.0], [20.0, 24.0, 22.0]], [[1.0], [22.0]])
+    >>> print(neighbours_apart(samples, Graph.from_edges([(0, 1)]))[0].words)
+    neighbouring nodes typically lie 21 spreads apart in 'x0'
     """
-    node, count = samples.node_index, samples.sizes.sum(axis=1)
-    mean = _means(samples, samples.values)
+    level = _Levels.of(samples)
     # Unlike the standard deviation this is known well also where tails are heavy.
-    away = np.abs(samples.values - mean[node])
-    spread = _PER_DEVIATION * _means(samples, away)
-    observed = count > 1
+    deviation = level.means(np.abs(level.away))
+    spread = _PER_DEVIATION * deviation
+    # Variances of the means and of the logarithms of the spreads, as they vary at random.
+    square = level.means(np.square(level.away))
+    noise = square / level.count
+    ratio = np.divide(square, np.square(deviation), out=np.ones_like(square), where=deviation > 0)
+    log_noise = ratio / level.count
     edges = graph.adjacency.tocoo()
-    u, v = edges.row, edges.col
-    both = observed[u] & observed[v]
+    u, v = (edges.row, edges.col) if graph.n_edges else _from_anywhere(samples.n_nodes)
+    both = (level.count[u] > 1).ravel() & (level.count[v] > 1).ravel()
     u, v = u[both], v[both]
     if not u.size:
-        return None
-    usual = np.sqrt((np.square(spread[u]) + np.square(spread[v])) / 2)
-    varies = usual > 0
-    apart = np.divide(np.abs(mean[u] - mean[v]), usual, out=np.zeros_like(usual), where=varies)
+        return []
+    scale = (np.square(spread[u]) + np.square(spread[v])) / 2
     varies = (spread[u] > 0) & (spread[v] > 0)
-    ratio = np.divide(spread[u], spread[v], out=np.ones_like(usual), where=varies)
-    distance, log_ratio = np.median(apart, axis=0), np.median(np.abs(np.log(ratio)), axis=0)
-    # Means and logarithms of spreads of few observations differ by chance.
-    chance = float(np.median(2 / count[observed]))
-    excess = np.maximum(
-        np.square(distance) / (NEIGHBOURS_APART**2 + 2 * chance),
-        np.square(log_ratio) / (math.log(NEIGHBOURS_UNEVEN) ** 2 + chance),
+    apart = _share(np.square(level.mean[u] - level.mean[v]), scale, varies)
+    by_chance = _share(noise[u] + noise[v], scale, varies)
+    uneven = np.abs(np.log(np.where(varies, spread[u], 1.0) / np.where(varies, spread[v], 1.0)))
+    square_distance, log_ratio = np.median(apart, axis=0), np.median(uneven, axis=0)
+    allowed = NEIGHBOURS_APART**2 + _ROOM * np.median(by_chance, axis=0)
+    allowed_log = math.log(NEIGHBOURS_UNEVEN) ** 2 + _ROOM * np.median(
+        log_noise[u] + log_noise[v], axis=0
     )
-    excess[~_are_numbers(samples)] = 0.0
-    most = int(np.argmax(excess))
-    if excess[most] <= 1:
-        return None
-    name = samples.feature_names[most]
-    return Apart(name, float(distance[most]), float(np.exp(log_ratio[most])))
+    far = (square_distance > allowed) | (np.square(log_ratio) > allowed_log)
+    return [
+        Apart(samples.feature_names[j], math.sqrt(square_distance[j]), math.exp(log_ratio[j]))
+        for j in np.flatnonzero(far & _are_numbers(samples))
+    ]
 
 
 def said_apart(samples: NodeSamples, graph: Graph) -> str:
-    """How neighbours differ, in words; empty if little, or if every node has its own scale."""
-    if not graph.n_edges or (samples.scaling is not None and samples.scaling.nodes is not None):
+    """How neighbours differ most in features without own scales, in words; empty if little."""
+    if not (graph.n_edges and samples.complete.all()):
         return ""
-    apart = neighbours_apart(samples, graph)
-    return "" if apart is None else apart.words
+    found = neighbours_apart(samples, graph)
+    if samples.scaling is not None:
+        own = {samples.feature_names[j] for j in np.flatnonzero(samples.scaling.own_mask)}
+        found = [apart for apart in found if apart.feature not in own]
+    return max(found, key=lambda apart: apart.distance).words if found else ""
 
 
-def _means(samples: NodeSamples, values: FloatArray) -> FloatArray:
-    """Mean at every node over both samples, shape (n_nodes, n_features); 0 without any."""
-    count = samples.sizes.sum(axis=1)[:, np.newaxis]
-    sums = column_sums(samples.node_index, values, samples.n_nodes)
-    return np.asarray(sums / np.maximum(count, 1))
+@dataclass(frozen=True, eq=False)
+class _Levels:
+    """Mean of every node over both samples, and how far each observation is from it."""
+
+    samples: NodeSamples
+    count: FloatArray
+    mean: FloatArray
+    away: FloatArray
+
+    @classmethod
+    def of(cls, samples: NodeSamples) -> _Levels:
+        count = np.maximum(samples.sizes.sum(axis=1), 1.0)[:, np.newaxis]
+        return cls(samples, count, *from_means(samples.node_index, samples.values, len(count)))
+
+    def means(self, values: FloatArray) -> FloatArray:
+        """Mean at every node over both samples, shape (n_nodes, n_features); 0 without any."""
+        sums = column_sums(self.samples.node_index, values, self.samples.n_nodes)
+        return np.asarray(sums / self.count)
+
+
+def _share(values: FloatArray, of: FloatArray, known: BoolArray) -> FloatArray:
+    return np.asarray(np.divide(values, of, out=np.zeros_like(of), where=known))
+
+
+def _from_anywhere(n_nodes: int) -> tuple[IntArray, IntArray]:
+    """Pairs of nodes without regard to a graph."""
+    u = np.arange(n_nodes)
+    return u, np.roll(u, n_nodes // 2)
 
 
 def _are_numbers(samples: NodeSamples) -> BoolArray:

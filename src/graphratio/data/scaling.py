@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from graphratio._utils.arrays import column_sums, read_only
+from graphratio._utils.arrays import LAST_DIGITS, column_sums, from_means, read_only
 from graphratio._utils.errors import InputError, listing
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray, Label
 from graphratio.data.validation import nearest_name
@@ -49,6 +49,8 @@ class Scaling:
         Features whose natural logarithm is taken first; None for no feature.
     nodes : tuple of labels, length n_nodes, or None
         Nodes of the rows of `mean` and `scale`; None if these serve all nodes alike.
+    own : ndarray of bool of shape (n_features,), or None
+        Features that these nodes have scales of their own in; None for all.
 
     Examples
     --------
@@ -65,40 +67,56 @@ class Scaling:
     scale: FloatArray
     log: BoolArray | None = None
     nodes: tuple[Label, ...] | None = None
+    own: BoolArray | None = None
 
     @classmethod
-    def of(
-        cls,
-        values: FloatArray,
-        log: BoolArray,
-        *,
-        node: IntArray | None = None,
-        nodes: tuple[Label, ...] | None = None,
-        untouched: BoolArray | None = None,
-    ) -> Self:
-        """The transform to mean 0 and spread 1; with `nodes` of each node, `node` that of a row.
-
-        What does not vary at a node takes the typical scale of the other nodes.
-        """
+    def of(cls, values: FloatArray, log: BoolArray, *, untouched: BoolArray | None = None) -> Self:
+        """The transform of all values to mean 0 and spread 1."""
         kept = cls.neutral(log)
         logged = kept.apply(values)
         largest = np.abs(logged).max(axis=0)
         # In units of the largest value, because squares of very small numbers would vanish.
         unit = np.where(largest > 0, largest, 1.0)
-        of_row = np.zeros(len(values), dtype=np.intp) if node is None else node
-        mean, spread = _moments(logged / unit, of_row, 1 if nodes is None else len(nodes))
+        relative = logged / unit
+        mean, spread = relative.mean(axis=0) * unit, relative.std(axis=0)
         # Rounding gives a constant column about this spread, not exactly zero.
-        constant = spread <= 8 * np.finfo(np.float64).eps
+        constant = spread <= LAST_DIGITS
         # Division by a subnormal spread would overflow.
         constant |= spread * unit < np.finfo(np.float64).tiny
-        scale = np.where(constant, np.nan, spread * unit)
-        scale = np.where(constant, _typical(scale), scale)
-        mean = mean * unit
+        scale = np.where(constant, 1.0, spread * unit)
         if untouched is not None:
             mean, scale = np.where(untouched, 0.0, mean), np.where(untouched, 1.0, scale)
-        if nodes is None:
-            mean, scale = mean[0], scale[0]
-        return cls(read_only(mean), read_only(scale), kept.log, nodes)
+        return cls(read_only(mean), read_only(scale), kept.log)
+
+    def by_node(
+        self, values: FloatArray, node: IntArray, nodes: tuple[Label, ...], own: BoolArray
+    ) -> Self:
+        """The same transform, but with a mean and a spread of every node for the `own` features.
+
+        What does not vary at a node takes the typical scale of the other nodes. `node` is the
+        position in `nodes` of every row.
+        """
+        shape = (len(nodes), own.size)
+        mean, scale = (np.broadcast_to(part, shape).copy() for part in (self.mean, self.scale))
+        logged = self.neutral(self.log_mask).apply(values)
+        mean[:, own], scale[:, own] = _moments(logged[:, own], node, len(nodes))
+        return type(self)(read_only(mean), read_only(scale), self.log, nodes, read_only(own.copy()))
+
+    def __post_init__(self) -> None:
+        if self.nodes is not None and self.mean.shape[:1] != (len(self.nodes),):
+            raise InputError(
+                f"mean has the shape {self.mean.shape}, which is not one row for each of "
+                f"{listing(self.nodes)}",
+                "Give one row per node",
+            )
+
+    @property
+    def own_mask(self) -> BoolArray:
+        """True for features that nodes have scales of their own in, shape (n_features,)."""
+        shared = np.zeros(self.mean.shape[-1], dtype=bool)
+        if self.nodes is None:
+            return shared
+        return ~shared if self.own is None else self.own
 
     @classmethod
     def neutral(cls, log: BoolArray) -> Self:
@@ -138,9 +156,16 @@ class Scaling:
         return replace(self, mean=mean, scale=scale, nodes=tuple(labels))
 
     def joins(self, other: Scaling) -> bool:
-        """Tell whether two transforms of nodes differ only in their nodes."""
-        both = self.nodes is not None and other.nodes is not None
-        return both and np.array_equal(self.log_mask, other.log_mask)
+        """Tell whether two transforms of nodes differ only in what belongs to their nodes."""
+        if self.nodes is None or other.nodes is None:
+            return False
+        shared = ~self.own_mask
+        return (
+            np.array_equal(self.log_mask, other.log_mask)
+            and np.array_equal(self.own_mask, other.own_mask)
+            and np.array_equal(self.mean[:1, shared], other.mean[:1, shared])
+            and np.array_equal(self.scale[:1, shared], other.scale[:1, shared])
+        )
 
     @classmethod
     def joined(cls, parts: Sequence[Scaling]) -> Self:
@@ -149,12 +174,17 @@ class Scaling:
             np.concatenate([getattr(part, name) for part in parts]) for name in ("mean", "scale")
         )
         nodes = tuple(label for part in parts for label in part.nodes or ())
-        return cls(read_only(mean), read_only(scale), parts[0].log, nodes)
+        return cls(read_only(mean), read_only(scale), parts[0].log, nodes, parts[0].own)
 
     def _at(self, node: IntArray | None) -> tuple[FloatArray, FloatArray]:
-        return (
-            (self.mean, self.scale) if self.nodes is None else (self.mean[node], self.scale[node])
-        )
+        if self.nodes is None:
+            return self.mean, self.scale
+        if node is None:
+            raise InputError(
+                "every node has a scale of its own, and it is not said which node is meant",
+                "Pass node=, the position in `nodes` of every row",
+            )
+        return self.mean[node], self.scale[node]
 
     @staticmethod
     def _logarithms(x: FloatArray, log: BoolArray) -> FloatArray:
@@ -174,7 +204,12 @@ class Scaling:
     @property
     def words(self) -> str:
         """How the features were transformed, in a word or two."""
-        return "standardised" if self.nodes is None else "standardised at every node"
+        return "standardised at every node" if self.own_mask.any() else "standardised"
+
+    def standardizes(self, own: BoolArray) -> bool:
+        """Tell whether features have mean 0 and spread 1, the `own` ones at every node."""
+        neutral = not self.mean.any() and bool((self.scale == 1).all())
+        return not neutral and np.array_equal(own, self.own_mask)
 
     def same_as(self, other: Scaling | None) -> bool:
         """Tell whether both are the same transform."""
@@ -184,6 +219,7 @@ class Scaling:
             and np.array_equal(self.mean, other.mean)
             and np.array_equal(self.scale, other.scale)
             and np.array_equal(self.log_mask, other.log_mask)
+            and np.array_equal(self.own_mask, other.own_mask)
         )
 
     @property
@@ -194,19 +230,32 @@ class Scaling:
         return np.zeros(self.mean.shape[-1], dtype=bool)
 
 
-def _moments(values: FloatArray, node: IntArray, n_nodes: int) -> tuple[FloatArray, FloatArray]:
-    """Mean and spread of every feature at every node, shape (n_nodes, n_features).
+def in_common_units(scaling: Scaling | None, points: FloatArray) -> FloatArray:
+    """Points in the scale of the fit, from units that all nodes have in common.
 
-    A node without observations has the mean of all of them, and spread 0.
+    These are the original ones, but the scale of the fit already in features that nodes have scales
+    of their own in.
     """
-    if n_nodes == 1:
-        return values.mean(axis=0, keepdims=True), values.std(axis=0, keepdims=True)
-    count = np.bincount(node, minlength=n_nodes)[:, np.newaxis]
-    share = 1 / np.maximum(count, 1)
-    mean = column_sums(node, values, n_nodes) * share
-    mean[count[:, 0] == 0] = values.mean(axis=0)
-    square = column_sums(node, np.square(values - mean[node]), n_nodes) * share
-    return mean, np.sqrt(square)
+    if scaling is None:
+        return points
+    own = scaling.own_mask
+    # Any value that has a logarithm: these columns are not taken.
+    scaled = scaling.apply(np.where(own, 1.0, points), np.zeros(len(points), dtype=np.intp))
+    return np.asarray(np.where(own, points, scaled))
+
+
+def _moments(values: FloatArray, node: IntArray, n_nodes: int) -> tuple[FloatArray, FloatArray]:
+    """Mean and scale of every feature at every node, shape (n_nodes, n_features)."""
+    mean, away = from_means(node, values, n_nodes)
+    # Of each node by itself: one may have units a trillion times larger than another.
+    largest = np.zeros_like(mean)
+    np.maximum.at(largest, node, np.abs(away))
+    unit = np.where(largest > 0, largest, 1.0)
+    count = np.maximum(np.bincount(node, minlength=n_nodes), 1)[:, np.newaxis]
+    spread = np.sqrt(column_sums(node, np.square(away / unit[node]), n_nodes) / count) * unit
+    constant = spread <= np.maximum(LAST_DIGITS * np.abs(mean), np.finfo(np.float64).tiny)
+    scale = np.where(constant, np.nan, spread)
+    return mean, np.where(constant, _typical(scale), scale)
 
 
 def _typical(scale: FloatArray) -> FloatArray:

@@ -311,7 +311,7 @@ def scales(samples: NodeSamples, _: FloatArray) -> list[SampleFinding]:
 
 def node_scales(samples: NodeSamples, ordered: FloatArray) -> list[SampleFinding]:
     """Features that vary so little at some nodes that a change there is hardly seen."""
-    found = []
+    found, whole = [], samples.complete.all()
     for j in _measured(samples):
         name = samples.feature_names[j]
         _, low, middle, high, _ = segment_quartiles(ordered[j], samples)
@@ -336,6 +336,7 @@ def node_scales(samples: NodeSamples, ordered: FloatArray) -> list[SampleFinding
                     "All nodes share one unit, in which changes there have hardly any size, even "
                     "if a test finds them: ",
                     *logarithm,
+                    *("" if whole else ("leave out nodes without one of the samples and ",)),
                     "standardise each node by itself, ",
                     Argument(STANDARDIZE_NODES),
                 ),

@@ -84,7 +84,7 @@ def open_session(
 def _agreed(replies: list[Any]) -> tuple[tuple[str, ...], Scaling | None, Backend]:
     """Names and backend, which must be the same on all partitions, and the scaling of all."""
     _, names, scaling, backend = replies[0]
-    own = scaling is not None and scaling.nodes is not None
+    own = scaling is not None and bool(scaling.own_mask.any())
     for p, (_, other_names, other_scaling, _) in enumerate(replies):
         if other_names != names:
             raise InputError(
@@ -100,7 +100,7 @@ def _agreed(replies: list[Any]) -> tuple[tuple[str, ...], Scaling | None, Backen
             raise InputError(
                 f"partitions 0 and {p} are standardised in different ways",
                 "Standardise by numbers that are the same for all nodes, "
-                'samples.scaled(Scaling(mean, scale)) in the loader, or standardized(by="node") '
+                "samples.scaled(Scaling(mean, scale)) in the loader, or standardized(by_node=True) "
                 "on all partitions, or not at all",
             )
     if own:

@@ -356,8 +356,8 @@ def _graph_from(parts: dict[str, Any]) -> Graph:
 
 
 def _scaling_from(parts: dict[str, Any]) -> Scaling:
-    for name in ("mean", "scale", "log"):
-        if parts[name] is not None:
+    for name in ("mean", "scale", "log", "own"):
+        if parts.get(name) is not None:
             read_only(parts[name])
     return Scaling(**parts)
 

@@ -70,7 +70,7 @@ class GRULSIF(LearnedGraphMixin, NystromEstimator):
         least 5.
     bounds : sequence of (low, high), one pair per feature, optional
         Where "quasi-random" points may be, in the units of the data before any scaling;
-        after it if every node was standardised by itself.
+        after it in features that were standardised at each node by itself.
     prior_ratio : float, default 0
         Ratios are shrunk towards this constant: 0 as in the paper, 1 for "no change". Only with
         loss="pearson"; the others always shrink towards 1.

@@ -46,12 +46,16 @@ def scaled_points(
     if scaling.nodes is None:
         return scaling.apply(points)
     if node is None:
-        raise InputError(
-            "every node was standardised by itself, so a point in original units is another one "
-            "at each",
-            "Pass points in standard deviations from the mean of a node, with standardized=True",
-        )
+        raise own_units_error()
     return scaling.apply(points, np.full(len(points), model.graph_.position(node)))
+
+
+def own_units_error() -> InputError:
+    """The error for original units where nodes are looked at together."""
+    return InputError(
+        "nodes have scales of their own, so a point in original units is another one at each",
+        "Pass points in standard deviations from the mean of a node, with standardized=True",
+    )
 
 
 def ratios_at_all(model: NodeRatioEstimator, x: Any, *, standardized: bool = False) -> FloatArray:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 MODEL = Format(
     "graphratio-model",
-    6,
+    7,
     "graphratio model",
     "Fit and save the model again",
     parts=("parameters", "fitted"),
@@ -157,6 +157,8 @@ def _is_scaling(value: Any, fitted: dict[str, Any]) -> bool:
     if not isinstance(value, Scaling) or value.nodes not in (None, fitted["graph_"].nodes):
         return False
     n_features = fitted["n_features_in_"]
+    if value.own is not None and not (value.nodes and _is_array(value.own, "b", n_features)):
+        return False
     shape = (n_features,) if value.nodes is None else (fitted["graph_"].n_nodes, n_features)
     return (
         _is_array(value.mean, "f", *shape)
@@ -253,7 +255,7 @@ COMMON: dict[str, _Rule] = {
     "divergence_name_": lambda value, _: (
         value in [loss.divergence_name for loss in LOSSES.values()]
     ),
-    "scaling_": lambda value, fitted: _is_scaling(value, fitted),
+    "scaling_": _is_scaling,
     "encoding_": lambda value, fitted: _is_encoding(value, fitted["feature_names_in_"]),
     "sizes_": _per_node(2, kinds="iu", low=0),
     "backend_": lambda value, _: value in ("pandas", "polars"),

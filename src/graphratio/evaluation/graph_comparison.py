@@ -31,6 +31,7 @@ from graphratio.data.alignment import align, check_graph
 from graphratio.data.graph import Graph
 from graphratio.data.node_correlation import held_out_together, high_correlation
 from graphratio.data.node_scales import nodes_differ
+from graphratio.data.sample_scaling import in_own_units
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators import GraphRatio
 from graphratio.estimators.contract import check_estimator
@@ -183,10 +184,10 @@ def _in_units(
         or not compares_profiles(template)
         or hasattr(template, "coef_")
         or not (template.bandwidth is None and isinstance(template.dictionary, str))
-        or not (data.complete.all() and nodes_differ(data))
+        or not nodes_differ(data)
     ):
         return recipe, False
-    own = Recipe.of(template, data.standardized(by="node"), rng)
+    own = Recipe.of(template, in_own_units(data), rng)
     if recipe is None:
         return own, True
     # No graph takes part in this choice, so that it favours none.

@@ -127,7 +127,7 @@ def in_scale_of(estimator: Any, samples: Any) -> NodeSamples:
     """Read samples, and scale them as the estimator does if it is fitted."""
     read = as_samples(samples)
     if hasattr(estimator, "coef_"):
-        return read.aligned(estimator.nodes_).scaled(estimator.scaling_)
+        return read.scaled(estimator.scaling_)
     warn_of_scales(read)
     return read
 

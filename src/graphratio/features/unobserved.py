@@ -17,7 +17,7 @@ from graphratio._utils.jobs import in_parallel
 from graphratio._utils.parameters import check_integer
 from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.samples import NodeSamples
-from graphratio.data.scaling import Scaling
+from graphratio.data.scaling import Scaling, in_common_units
 from graphratio.data.validation import as_numeric
 
 # A centre is the mean of at least this many observations, whatever a caller asks for.
@@ -94,15 +94,15 @@ def check_inside(samples: NodeSamples, bounds: Any) -> None:
     Far from all atoms every kernel is zero, and the fit would report no change.
     """
     low, high = np.reshape(as_numeric(bounds, "bounds"), (samples.n_features, 2)).T
-    if samples.scaling is not None and samples.scaling.nodes is None:
-        low, high = samples.scaling.apply(np.stack([low, high]))
+    low, high = in_common_units(samples.scaling, np.stack([low, high]))
     inside = (samples.values >= low) & (samples.values <= high)
     if len(inside) and not inside.all(axis=1).any():
         shares = zip(samples.feature_names, inside.mean(axis=0), strict=True)
         raise InputError(
             "no observation lies inside the bounds; share inside those of each feature: "
             + ", ".join(f"{name!r} {share:.0%}" for name, share in shares),
-            "Pass bounds in the units of the features, wide enough for the data",
+            "Pass bounds in the units of the features, wide enough for the data; for features that "
+            "were standardised at each node, in standard deviations",
         )
 
 
@@ -115,8 +115,8 @@ def quasi_random(
 ) -> FloatArray:
     """Points of a scrambled Halton sequence inside bounds, shape (n_points, n_features).
 
-    `bounds`, shape (n_features, 2), are in the units before the scaling, or after it if every node
-    has a scale of its own; the points are after it.
+    `bounds`, shape (n_features, 2), are in the units before the scaling, or after it in features
+    that nodes have scales of their own in; the points are after it.
     """
     if bounds is None:
         raise InputError(
@@ -138,8 +138,7 @@ def quasi_random(
                 f"the bounds of {name!r} are {low:g} and {high:g}",
                 "Pass two numbers, the smaller one first",
             )
-    shared = scaling is not None and scaling.nodes is None
-    low, high = scaling.apply(box.T) if scaling is not None and shared else box.T
+    low, high = in_common_units(scaling, box.T)
     # Imported here: scipy.stats takes longer to import than everything else together.
     from scipy.stats import qmc
 

@@ -15,6 +15,7 @@ from graphratio._utils.errors import InputError
 from graphratio._utils.typing import BoolArray, FloatArray
 from graphratio.data.encoding import Encoding
 from graphratio.data.samples import NodeSamples
+from graphratio.data.scaling import in_common_units
 from graphratio.data.validation import nearest_name
 from graphratio.plotting import style
 
@@ -64,10 +65,14 @@ def raw_samples(samples: NodeSamples, model: Any) -> NodeSamples:
 def common_samples(samples: NodeSamples, model: Any) -> NodeSamples:
     """Samples of the model's nodes in units that all nodes have in common.
 
-    These are the original ones, but standard deviations if every node has a scale of its own.
+    These are the original ones, but the scale of the fit in features that nodes have scales of
+    their own in.
     """
-    raw = raw_samples(samples, model)
-    return replace(raw.scaled(model.scaling_), scaling=None) if own_scales(model) else raw
+    raw, scaling = raw_samples(samples, model), model.scaling_
+    if scaling is None or not scaling.own_mask.any():
+        return raw
+    scaled = raw.scaled(scaling).values
+    return replace(raw, values=np.where(scaling.own_mask, scaled, raw.values))
 
 
 def in_scale_of_fit(model: Any, points: FloatArray, position: int) -> FloatArray:
@@ -76,17 +81,22 @@ def in_scale_of_fit(model: Any, points: FloatArray, position: int) -> FloatArray
     return points if scaling is None else scaling.apply(points, np.full(len(points), position))
 
 
-def own_scales(model: Any) -> bool:
-    """Whether the model was fitted on nodes that were standardised by themselves."""
-    return model.scaling_ is not None and model.scaling_.nodes is not None
+def has_own_scales(model: Any, column: int) -> bool:
+    """Whether nodes have scales of their own in a column of the data."""
+    if model.scaling_ is None:
+        return False
+    return bool(model.scaling_.own_mask[_feature_of(model, column)])
+
+
+def _feature_of(model: Any, column: int) -> int:
+    """Position of the (first) feature of a column."""
+    return column if model.encoding_ is None else int(model.encoding_.starts[column])
 
 
 def takes_logarithm(model: Any, column: int) -> bool:
     """Whether the original units of a column are logarithms in the fit."""
-    scaling, encoding = model.scaling_, model.encoding_
-    if encoding is not None:
-        column = int(encoding.starts[column])
-    return scaling is not None and scaling.log is not None and bool(scaling.log[column])
+    scaling = model.scaling_
+    return scaling is not None and bool(scaling.log_mask[_feature_of(model, column)])
 
 
 def evenly(values: FloatArray, count: int, logarithmic: bool) -> FloatArray:
@@ -153,17 +163,18 @@ def draw_ratios(
 ) -> None:
     """Draw curves of ratios over the usual range of a column of the data.
 
-    The data are in common units and by column. `evaluate` returns the ratios at points, shape
-    (n_points, n_curves); `curves` says how to draw each. `members` are the observations of each
-    curve, shape (n_observations,): it is solid over their usual range, dotted a little beyond, and
-    ends there.
+    The data are in common units and by column. `evaluate` returns the ratios at points in the scale
+    of the fit, shape (n_points, n_curves); `curves` says how to draw each. `members` are the
+    observations of each curve, shape (n_observations,): it is solid over their usual range, dotted
+    a little beyond, and ends there.
     """
     names, levels = columns_of(model)
-    logarithmic = not own_scales(model) and takes_logarithm(model, column)
+    logarithmic = takes_logarithm(model, column) and not has_own_scales(model, column)
     usual = np.quantile(data.values[:, column], SHOWN_QUANTILES)
     grid, along = axis_of(usual, levels[column], _CURVE_POINTS, logarithmic)
     centre = typical_values(data.values, levels)
-    ratios = evaluate(points_along(model.encoding_, centre, column, along))
+    points = points_along(model.encoding_, centre, column, along)
+    ratios = evaluate(in_common_units(model.scaling_, points))
     ax.axhline(1.0, color=style.FAINT, linewidth=0.9, linestyle=(0, (4, 3)))
     for k, (ratio, how) in enumerate(zip(ratios.T, curves, strict=True)):
         inside = near = np.ones(len(grid), dtype=bool)
@@ -177,15 +188,18 @@ def draw_ratios(
             ax.plot(grid[near], ratio[near], ":", linewidth=1.2, color=how["color"])
     scale_column(ax, levels[column], logarithmic)
     ax.set_ylim(bottom=0.0)
-    name = in_common_units(model, names[column])
+    name = f"{names[column]}{own_units(model, column)}"
     ax.set_xlabel(f"{name} (other features at their medians)" if len(names) > 1 else name)
     ax.set_ylabel("target / reference")
     style.without_frame(ax, "top", "right")
 
 
-def in_common_units(model: Any, name: str) -> str:
-    """The name of a column in the units that all nodes have in common."""
-    return f"{name}, standard deviations from the node's mean" if own_scales(model) else name
+def own_units(model: Any, column: int) -> str:
+    """What to add to the name of a column where nodes have scales of their own."""
+    if not has_own_scales(model, column):
+        return ""
+    of = " of its logarithm" if takes_logarithm(model, column) else ""
+    return f", SDs{of} from the node's mean"
 
 
 def scale_column(ax: Any, levels: tuple[str, ...], logarithmic: bool) -> None:

@@ -42,7 +42,7 @@ def plot_kinds(result: Any, feature: str | int | None = None) -> np.ndarray:
     style.set_heading(axes[0], f"Kinds of change: {len(names)}")
     if names:
         data = columns.in_columns(columns.common_samples(result.samples, model))
-        ratio = partial(result.ratio, standardized=columns.own_scales(model))
+        ratio = partial(result.ratio, standardized=True)
         curves = [{"color": _colour(result, name), "label": name} for name in names]
         members = [(result.kinds == name)[data.node_index] for name in names]
         columns.draw_ratios(axes[1], model, data, column, ratio, curves, members)

@@ -12,6 +12,7 @@ from graphratio._utils.parameters import check_integer
 from graphratio._utils.typing import FloatArray
 from graphratio.data.alignment import as_samples
 from graphratio.data.samples import NodeSamples
+from graphratio.data.scaling import in_common_units
 from graphratio.plotting import columns, style
 from graphratio.plotting.graph_map import begin_map, draw_points, finish_map, node_size
 
@@ -72,23 +73,29 @@ def plot_profiles(
 
 
 def _alone(model: Any, points: FloatArray, k: int) -> FloatArray:
-    """Ratio of a node that has only profile k, at the mean coordinate of its users, as a column."""
+    """Ratio of a node that has only profile k, at the mean coordinate of its users, as a column.
+
+    The points are in the scale of the fit.
+    """
     used = model.coordinates_[:, [k]]
     total = np.square(used).sum(axis=0)
     # Weighted by the squared coordinate, so that nodes that do not use it do not count.
     typical = np.divide((used**3).sum(axis=0), total, out=np.zeros_like(total), where=total > 0)
-    values = model.profile_values(points, standardized=columns.own_scales(model))
+    values = model.profile_values(points, standardized=True)
     ratio = model.prior_ratio_ + typical * values[:, [k]]
     return np.asarray(np.clip(ratio, 0.0, 1 / model.alpha if model.alpha > 0 else None))
 
 
 def _draw_plane(ax: Any, model: Any, data: NodeSamples, k: int) -> None:
     colors = import_optional("matplotlib.colors", "plot", "plotting")
-    own = columns.own_scales(model)
-    log = [not own and columns.takes_logarithm(model, column) for column in (0, 1)]
+    log = [
+        columns.takes_logarithm(model, column) and not columns.has_own_scales(model, column)
+        for column in (0, 1)
+    ]
     usual = np.quantile(data.values, columns.SHOWN_QUANTILES, axis=0).T
     x, y = (columns.evenly(usual[column], _POINTS_IN_PLANE, log[column]) for column in (0, 1))
     points = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
+    points = in_common_units(model.scaling_, points)
     ratio = np.maximum(_alone(model, points, k), 1 / _LARGEST).reshape(len(y), len(x))
     norm = colors.LogNorm(1 / _LARGEST, _LARGEST)
     image = ax.pcolormesh(
@@ -96,8 +103,8 @@ def _draw_plane(ax: Any, model: Any, data: NodeSamples, k: int) -> None:
     )
     for scale, setter in zip(log, (ax.set_xscale, ax.set_yscale), strict=True):
         setter("log" if scale else "linear")
-    for name, setter in zip(model.feature_names_in_, (ax.set_xlabel, ax.set_ylabel), strict=True):
-        setter(columns.in_common_units(model, str(name)))
+    for column, setter in enumerate((ax.set_xlabel, ax.set_ylabel)):
+        setter(f"{model.feature_names_in_[column]}{columns.own_units(model, column)}")
     how: dict[str, Any] = {"extend": "both", "ticks": [0.25, 0.5, 1, 2, 4], "format": "%g"}
     style.colour_bar(image, ax, "target / reference", **how).ax.minorticks_off()
 

@@ -179,6 +179,9 @@ def _without_direction(
     spread = np.median(subject.spread[sorted(main), :, feature], axis=0)
     unit = words.units.get(subject.samples.feature_names[feature], "")
     sizes = f"from {number(spread[0], 2)} to {number(spread[1], 2)}{' ' if unit else ''}{unit}"
+    if subject.own_scales[feature]:
+        # A typical spread of nodes that are not alike says nothing.
+        sizes = f"by a factor of {number(float(np.exp(np.median(own[sign * own > 0]))), 2)}"
     text = f"the spread of {name} {verb} at {where(len(main))} {between}"
     named = [subject.names[i] for i in ranked if i in main][:_NAMED]
     if len(subject.names) > 1:
@@ -193,7 +196,7 @@ def _without_direction(
 
 def _constants(subject: Subject) -> tuple[FloatArray, FloatArray, BoolArray]:
     """Spread and size of the values, and whether they are constant, (n_nodes, n_features) each."""
-    spread = np.sqrt((subject.spread**2).mean(axis=1))
+    spread = subject.within
     size = np.abs(subject.mean).max(axis=1)
     return spread, size, spread <= _ROUNDING * size
 
@@ -258,7 +261,7 @@ def _most(subject: Subject, nodes: IntArray, feature: int, words: PageWords) -> 
     """Where it changed most, and by how much: ", most at A and B (+60 to +67 mph)"."""
     if len(subject.names) == 1:
         return f" by {_amounts(subject, nodes, feature, words)}"
-    change = np.abs(_changes(subject)[nodes, feature])
+    change = np.abs(subject.comparable(_changes(subject))[nodes, feature])
     strongest = nodes[np.argsort(-change, kind="stable")][:_NAMED]
     named = enumeration([subject.names[i] for i in strongest])
     every = _amounts(subject, nodes, feature, words)
@@ -306,16 +309,17 @@ def direction_of(
         return None
     if verdicts.changed.any() and not _effects(subject)[verdicts.changed].any():
         return None
-    change = subject.change[:, 0]
+    change = subject.comparable(subject.change)[:, 0]
     known = np.abs(change[np.isfinite(change)])
     if not known.size or known.max() == 0:
         return None
-    unit = words.units.get(samples.feature_names[0], "")
+    own = bool(subject.own_scales[0])
+    unit = "SDs of the node" if own else words.units.get(samples.feature_names[0], "")
     # Outliers share the last colour, but not the nodes that changed.
     largest = float(np.quantile(known, 0.98)) or float(known.max())
     if verdicts.changed.any():
         largest = max(largest, float(np.quantile(np.abs(change[verdicts.changed]), 0.9)))
-    errors = _errors(subject)[:, 0]
+    errors = subject.comparable(_errors(subject))[:, 0]
     largest = max(largest, _PALE * float(np.median(errors[np.isfinite(errors)])))
     return {
         "change": short(change),

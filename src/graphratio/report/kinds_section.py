@@ -9,14 +9,14 @@ import numpy as np
 from graphratio._utils.errors import enumeration
 from graphratio._utils.typing import IntArray
 from graphratio.data.links import Links
+from graphratio.data.scaling import in_common_units
 from graphratio.plotting.columns import (
     SHOWN_QUANTILES,
     axis_of,
     columns_of,
     common_samples,
     in_columns,
-    in_common_units,
-    own_scales,
+    own_units,
     points_along,
     typical_values,
 )
@@ -138,7 +138,6 @@ def _curves(subject: Subject, kind: IntArray, n_kinds: int) -> list[dict[str, An
     at_node = kind[samples.node_index]
     names, levels = columns_of(model)
     values = in_columns(common_samples(samples, model)).values
-    own = own_scales(model)
     for j in shown_features(subject)[:_CHARTS].tolist():
         usual = np.quantile(values[:, j], SHOWN_QUANTILES)
         grid, along = axis_of(usual, levels[j], _POINTS, logarithmic=False)
@@ -146,12 +145,13 @@ def _curves(subject: Subject, kind: IntArray, n_kinds: int) -> list[dict[str, An
         for k in range(1, n_kinds + 1):
             centre = typical_values(values[at_node == k], levels)
             points = points_along(model.encoding_, centre, j, along)
-            ratio = model.predict(points, standardized=own)[:, kind == k].mean(axis=1)
+            points = in_common_units(model.scaling_, points)
+            ratio = model.predict(points, standardized=True)[:, kind == k].mean(axis=1)
             if not levels[j]:
                 # Outside the data of these nodes there is no ratio to show.
                 low, high = np.quantile(values[at_node == k, j], SHOWN_QUANTILES)
                 ratio[(grid < low) | (grid > high)] = np.nan
             ratios.append(ratio)
-        chart = {"feature": in_common_units(model, names[j]), "levels": list(levels[j])}
+        chart = {"feature": names[j], "units": own_units(model, j), "levels": list(levels[j])}
         curves.append({**chart, "x": short(grid, 5), "y": short(np.array(ratios))})
     return curves

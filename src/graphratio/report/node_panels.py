@@ -74,9 +74,9 @@ def shown_features(subject: Subject) -> IntArray:
         starts = samples.encoding.starts[:-1]
     if len(starts) <= MOST_FEATURES:
         return np.arange(len(starts))
-    spread = samples.values.std(axis=0)
-    change = np.abs(subject.mean[:, 1] - subject.mean[:, 0])[samples.complete]
-    moved = np.maximum.reduceat(change.mean(axis=0) / np.where(spread > 0, spread, 1.0), starts)
+    spread = np.where(subject.own_scales, 1.0, samples.values.std(axis=0))
+    change = np.abs(subject.comparable(subject.own_change))[samples.complete].mean(axis=0)
+    moved = np.maximum.reduceat(change / np.where(spread > 0, spread, 1.0), starts)
     return np.sort(np.argsort(-moved, kind="stable")[:MOST_FEATURES])
 
 

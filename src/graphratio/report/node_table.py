@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from graphratio._utils.errors import InputError
-from graphratio._utils.typing import FloatArray, Label
+from graphratio._utils.typing import BoolArray, FloatArray, Label
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators.base import NodeRatioEstimator
 from graphratio.evaluation.smooth_changes import mean_changes
@@ -74,6 +74,27 @@ class Subject:
     def smoothed(self) -> bool:
         """Whether neighbours help to estimate changes of the mean."""
         return _uses_graph(self.model)
+
+    @property
+    def within(self) -> FloatArray:
+        """Standard deviation within the two samples of a node, shape (n_nodes, n_features)."""
+        return np.asarray(np.sqrt((self.spread**2).mean(axis=1)))
+
+    @property
+    def own_scales(self) -> BoolArray:
+        """True for features that nodes have scales of their own in, shape (n_features,)."""
+        scaling = self.model.scaling_
+        if scaling is None:
+            return np.zeros(self.samples.n_features, dtype=bool)
+        return np.asarray(scaling.own_mask)
+
+    def comparable(self, change: FloatArray) -> FloatArray:
+        """Changes at all nodes in units that they share, shape (n_nodes, n_features).
+
+        Standard deviations within the node where nodes have scales of their own.
+        """
+        within = np.where(self.own_scales, self.within, 1.0)
+        return np.divide(change, within, out=np.zeros_like(change), where=within > 0)
 
     @property
     def own_change(self) -> FloatArray:

@@ -110,6 +110,8 @@ def _doubt(samples: NodeSamples, verdicts: NodeVerdicts) -> str:
 def what_changed(subject: Subject, nodes: IntArray, words: PageWords) -> str:
     """The most notable change of a mean or spread at a node, or at several on average."""
     samples = subject.samples
+    if len(nodes) > 1 and subject.own_scales.any():
+        return _changed_in_own_scales(subject, nodes, words)
     mean, spread = (np.nanmean(part[nodes], axis=0) for part in (subject.mean, subject.spread))
     typical = np.sqrt((spread**2).mean(axis=0))
     largest = np.abs(mean).max(axis=0)
@@ -135,3 +137,27 @@ def what_changed(subject: Subject, nodes: IntArray, words: PageWords) -> str:
     whose = "its" if len(nodes) == 1 else "their"
     change = words.change(float(subject.change[nodes, j].mean()), samples.feature_names[j])
     return f"{text} in {whose} own observations, {change} with the help of neighbours"
+
+
+def _changed_in_own_scales(subject: Subject, nodes: IntArray, words: PageWords) -> str:
+    """The most notable change of several nodes of which some features have scales of their own."""
+    within = subject.within[nodes]
+    known = within > 0
+    in_mean, in_spread = (
+        np.divide(part[nodes, 1] - part[nodes, 0], within, out=np.zeros_like(within), where=known)
+        for part in (subject.mean, subject.spread)
+    )
+    change = np.nanmean([in_mean, in_spread], axis=1)
+    of_spread, j = np.unravel_index(np.argmax(np.abs(change)), change.shape)
+    if abs(change[of_spread, j]) < NOTABLE:
+        return "a change of shape more than of mean or spread"
+    name = subject.samples.feature_names[j]
+    way = "up" if change[of_spread, j] > 0 else "down"
+    if not of_spread:
+        size = number(abs(float(change[0, j])), 2)
+        noun = words.noun[0]
+        return f"mean of {name} {way} by {size} standard deviations of the {noun} on average"
+    # Medians, since a spread that was zero has no factor.
+    before, after = np.median(subject.spread[nodes, :, j] / within[:, [j]], axis=0)
+    factor = max(before, after) / min(before, after) if min(before, after) > 0 else np.inf
+    return f"spread of {name} {way} by a factor of {number(float(factor), 2)}"

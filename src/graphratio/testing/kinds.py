@@ -107,7 +107,7 @@ def kinds_of_change(
     fitted = hasattr(chosen, "divergence_")
     if fitted:
         graph = graph_of_fit(chosen, graph)
-        read = read.aligned(chosen.nodes_).scaled(chosen.scaling_)
+        read = read.scaled(chosen.scaling_)
     else:
         graph = as_graph(graph, read)
     test = two_sample_test(

@@ -15,6 +15,7 @@ from graphratio.data.geography import Mappable
 from graphratio.data.graph import Graph
 from graphratio.data.samples import NodeSamples
 from graphratio.estimators.base import NodeRatioEstimator
+from graphratio.estimators.new_points import own_units_error
 from graphratio.testing.grouping import CHANGED
 from graphratio.testing.result import TwoSampleResult
 
@@ -92,8 +93,8 @@ class KindsOfChange(Mappable):
         x : array of shape (n_points, n_features), or 1-D for one feature
             In original units, as for `predict` of the model.
         standardized : bool, default False
-            The points are in the units of the fit, which all nodes have in common also if every
-            node was standardised by itself.
+            The points are in the units of the fit. Nodes with scales of their own have no others in
+            common.
 
         Returns
         -------
@@ -101,6 +102,9 @@ class KindsOfChange(Mappable):
         """
         if self.model is None:
             raise InputError("no change was found, so there is no ratio", "Look at `test`")
+        scaling = self.model.scaling_
+        if scaling is not None and scaling.own_mask.any() and not standardized:
+            raise own_units_error()
         ratios = self.model.predict(x, standardized=standardized)
         columns = [ratios[:, self.kinds == name].mean(axis=1) for name in self.names]
         return np.stack(columns, axis=1) if columns else np.empty((len(ratios), 0))
