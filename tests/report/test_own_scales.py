@@ -52,7 +52,8 @@ def test_colours_are_comparable_over_nodes() -> None:
     subject, verdicts, _ = fitted()
     found = direction_of(subject, verdicts, WORDS)
     assert found is not None
-    assert found["unit"] == "SDs of the node"
+    assert found["unit"] == "SDs"
+    assert found["unit_in_words"] == "standard deviations (SDs) of the node"
     np.testing.assert_allclose(found["change"][:6], MOVES[:6], rtol=0.25)
     np.testing.assert_allclose(found["change"][6:], 0.0, atol=0.01)
 

@@ -12,7 +12,7 @@ from graphratio.cli.console import Screen
 from graphratio.cli.inputs import Problem, split_names, warnings_as
 from graphratio.cli.options import Estimator, FitOptions, PrepareOptions, Standardize
 from graphratio.data.graph import Graph
-from graphratio.data.node_scales import Apart, neighbours_apart
+from graphratio.data.node_scales import Apart, furthest, neighbours_apart
 from graphratio.data.samples import NodeSamples
 from graphratio.data.validation import nearest_name
 from graphratio.estimators import GRULSIF, KLIEP, RULSIF, ULSIF, GraphRatio, Pool
@@ -80,8 +80,8 @@ def prepared(
         apart = neighbours_apart(scaled, graph)
     if apart and not samples.complete.all():
         return samples.standardized(log=logged), (
-            f"{apart[0].words}, but some nodes lack one of the samples, so that all nodes have one "
-            "scale; without these nodes: --standardize node"
+            f"{furthest(apart).words}, but some nodes lack one of the samples, so that all nodes "
+            "have one scale; without these nodes: --standardize node"
         )
     own: bool | list[str] = asked is Standardize.node or [each.feature for each in apart]
     scaled = samples.standardized(by_node=own, log=logged)
@@ -92,7 +92,7 @@ def prepared(
         scale += "all nodes"
         scale += f"; {enumeration([each.feature for each in apart])} at each node" if apart else ""
     if apart:
-        scale += f", because {enumeration([each.words for each in apart], limit=2)}"
+        scale += f", because {furthest(apart).words}"
     scale += " (--standardize all, node or none decides)"
     return scaled, f"{log}; {scale}" if log else scale
 

@@ -120,7 +120,12 @@ def said_apart(samples: NodeSamples, graph: Graph) -> str:
     if samples.scaling is not None:
         own = {samples.feature_names[j] for j in np.flatnonzero(samples.scaling.own_mask)}
         found = [apart for apart in found if apart.feature not in own]
-    return max(found, key=lambda apart: apart.distance).words if found else ""
+    return furthest(found).words if found else ""
+
+
+def furthest(found: list[Apart]) -> Apart:
+    """The feature in which neighbours differ most."""
+    return max(found, key=lambda apart: max(apart.distance, apart.ratio))
 
 
 @dataclass(frozen=True, eq=False)

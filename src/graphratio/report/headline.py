@@ -314,7 +314,7 @@ def direction_of(
     if not known.size or known.max() == 0:
         return None
     own = bool(subject.own_scales[0])
-    unit = "SDs of the node" if own else words.units.get(samples.feature_names[0], "")
+    unit = "SDs" if own else words.units.get(samples.feature_names[0], "")
     # Outliers share the last colour, but not the nodes that changed.
     largest = float(np.quantile(known, 0.98)) or float(known.max())
     if verdicts.changed.any():
@@ -327,4 +327,5 @@ def direction_of(
         "clipped": int((known > 1.05 * largest).sum()),
         "feature": _feature_name(subject, 0),
         "unit": unit,
+        "unit_in_words": f"standard deviations (SDs) of the {words.noun[0]}" if own else unit,
     }

@@ -83,7 +83,7 @@ const mapCaption = () => {
   const coloured = Array.from({ length: nNodes }, (_, i) => i).filter(isColoured);
   const said = [];
   if (coloured.length && data.direction) {
-    said.push(`Colours: change of the mean of ${data.direction.feature}${data.direction.unit ? ` in ${data.direction.unit}` : ""}, green up, purple down${nodes.smoothed ? ", estimated with the help of neighbours" : ""}.`);
+    said.push(`Colours: change of the mean of ${data.direction.feature}${data.direction.unit ? ` in ${data.direction.unit_in_words}` : ""}, green up, purple down${nodes.smoothed ? ", estimated with the help of neighbours" : ""}.`);
     if (data.direction.clipped) said.push(`Changes beyond ${number(data.direction.largest)} have the last colour.`);
   } else if (coloured.length) {
     said.push(`Colours: divergence, from 0 to ${number(top)}.`);
