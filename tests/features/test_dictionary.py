@@ -7,7 +7,7 @@ from threadpoolctl import threadpool_limits
 from graphratio.data.samples import NodeSamples
 from graphratio.exceptions import InputError
 from graphratio.features import dictionary
-from graphratio.features.dictionary import DictionaryRecipe, graph_filter, node_filter
+from graphratio.features.dictionary import DictionaryRecipe, graph_filter, largest_free, node_filter
 from graphratio.features.kernels import KERNELS, get_kernel, median_bandwidths
 from graphratio.features.numbered import fixed_number
 from graphratio.features.nystrom import NystromMap
@@ -198,7 +198,7 @@ def test_a_threshold_on_a_lattice_is_decided_as_in_the_plain_pass(monkeypatch):
     points = rng.integers(0, 6, size=(3000, 2)) * 0.1
     threshold = float(kernel(np.zeros((1, 2)), np.array([[0.1, 0.2]]), 1.0)[0, 0])
     found = graph_filter(points, kernel, 1.0, threshold)
-    assert_array_equal(found, literal_filter(points, kernel, 1.0, threshold))
+    assert_array_equal(found, literal_filter(points, kernel, 1.0, largest_free(threshold)))
 
 
 def test_node_stage_in_ranges_of_nodes(samples, monkeypatch):

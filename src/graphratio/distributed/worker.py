@@ -20,7 +20,7 @@ from graphratio.distributed.partition import PartitionPlan
 from graphratio.distributed.profiles import ProfileRows
 from graphratio.distributed.protocol import Mail, Reply, Source
 from graphratio.distributed.rows import ConjugateRows, SystemRows
-from graphratio.features.dictionary import node_filter
+from graphratio.features.dictionary import largest_free, node_filter
 from graphratio.features.kernels import Kernel, node_medians
 from graphratio.features.nystrom import NystromMap, weighted_moment
 from graphratio.features.unobserved import group_centres
@@ -103,7 +103,7 @@ class Partition:
         left = self.order > after
         if len(atoms) and left.any():
             similarity = kernel(self.candidates[left], atoms, bandwidth)
-            left[left] = similarity.max(axis=1) <= coherence
+            left[left] = similarity.max(axis=1) <= largest_free(coherence)
         self.candidates, self.order = self.candidates[left], self.order[left]
         if len(self.order) <= limit:
             return self.candidates, self.order, False

@@ -68,6 +68,8 @@ _TREE_FEATURES = 6
 
 # A candidate closer to the threshold than this is compared with all atoms.
 _CLOSE = 1e-9
+# A similarity at the threshold does not cover, whichever way it was rounded: relative to it.
+_TIE = 1e-12
 
 # Observations per task of the node stage.
 _FILTER_ROWS = 2**17
@@ -319,6 +321,7 @@ def graph_filter(
     A block of candidates is compared with the atoms found so far, and then with each other. A
     search tree finds the nearest atom; all are compared only where rounding could decide.
     """
+    coherence = largest_free(coherence)
     kept = np.empty(0, dtype=np.intp)
     begin, size = 0, _BLOCK
     while begin < len(candidates):
@@ -332,6 +335,11 @@ def graph_filter(
         size = 2 * size if block.size < _BLOCK // 8 else max(_BLOCK, size // 2)
         size = min(size, _LONGEST_BLOCK)
     return kept
+
+
+def largest_free(coherence: float) -> float:
+    """The largest similarity to an atom at which a point may become one itself."""
+    return coherence * (1 + _TIE)
 
 
 def _uncovered(
