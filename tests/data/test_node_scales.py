@@ -472,7 +472,7 @@ class TestNeighbours:
         samples, even, graph, *_ = sensors()
         model = gr.GraphRatio(**FIXED).fit(samples.standardized(), graph)
         assert any(
-            "share little: standardise each node by itself, samples.standardized(by_node=True)"
+            "share little: standardise each node by itself, samples.standardized(by_node=[...])"
             in note
             for note in model.notes_
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,7 @@ def test_the_headline_names_nodes_by_what_is_usual_there() -> None:
     subject, verdicts, _ = fitted()
     text = page_headline(subject, verdicts, WORDS)
     assert "rose at 6 of" in text
-    assert "most at 0, 1" in text
+    assert "most, for what is usual there, at 0, 1" in text
     assert "+0.25" in text
 
 
@@ -91,3 +92,41 @@ def test_features_keep_their_units_unless_nodes_have_scales_of_their_own(own: An
     np.testing.assert_allclose(told[:, 0], changes.own_change[:, 0] / changes.within[:, 0])
     if own is not True:
         np.testing.assert_array_equal(told[:, 1], changes.own_change[:, 1])
+
+
+def test_constants_that_moved_are_not_unchanged() -> None:
+    """Their spread within the samples is zero, so the scale of both together is the unit."""
+    subject, verdicts, model = fitted()
+    values = subject.samples.values.copy()
+    at_0 = subject.samples.node_index == 0
+    values[at_0, 0] = np.where(subject.samples.is_target[at_0], 103.0, 100.0)
+    samples = replace(subject.samples, values=values)
+    model.fit(samples.standardized(by_node=True), gr.Graph.empty(12))
+    changes = Subject.of(model, samples)
+    assert changes.comparable(changes.own_change)[0, 0] == pytest.approx(2.0)
+    found = direction_of(changes, verdicts, WORDS)
+    assert found is not None
+    assert found["change"][0] == pytest.approx(2.0)
+
+
+def test_a_sensor_that_was_stuck_has_no_factor() -> None:
+    subject, verdicts, model = fitted(factor=3.0, moves=np.zeros(12))
+    values = subject.samples.values.copy()
+    stuck = (subject.samples.node_index < 4) & ~subject.samples.is_target
+    values[stuck, 0] = subject.mean[subject.samples.node_index[stuck], 1, 0]
+    samples = replace(subject.samples, values=values)
+    model.fit(samples.standardized(by_node=True), gr.Graph.empty(12))
+    changes = Subject.of(model, samples)
+    told = what_changed(changes, np.arange(4), WORDS)
+    assert told == "spread of x0 up by a factor of 20 or more"
+    assert "by a factor of 20 or more" in page_headline(changes, verdicts, WORDS)
+
+
+def test_features_without_own_scales_keep_their_words() -> None:
+    subject, _, model = fitted(n_features=2)
+    samples = replace(subject.samples, feature_names=("temp", "press"))
+    model.fit(samples.standardized(by_node="press"), gr.Graph.empty(12))
+    words = PageWords(("before", "after"), units={"temp": "°C"})
+    told = what_changed(Subject.of(model, samples), np.arange(6), words)
+    assert told.startswith("mean of temp from")
+    assert "°C" in told

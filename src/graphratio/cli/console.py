@@ -113,7 +113,7 @@ _OPTIONS = {
 } | {
     "compare_graphs": "the command graphratio graphs",
     "samples.standardized()": "--standardize all",
-    "samples.standardized(by_node=True)": "--standardize node",
+    "samples.standardized(by_node=[...])": "--standardize node",
 }
 
 

@@ -78,23 +78,39 @@ def prepared(
     apart: list[Apart] = []
     if asked is Standardize.auto and graph is not None:
         apart = neighbours_apart(scaled, graph)
-    if apart and not samples.complete.all():
-        return samples.standardized(log=logged), (
-            f"{furthest(apart).words}, but some nodes lack one of the samples, so that all nodes "
-            "have one scale; without these nodes: --standardize node"
+    told = _scales_in_words(samples, apart, asked, several=graph is None)
+    # The level of one sample alone is not comparable with that of both.
+    taken = [each.feature for each in apart] if samples.complete.all() else []
+    by_node: bool | list[str] = asked is Standardize.node or taken
+    scaled = samples.standardized(by_node=by_node, log=logged)
+    return scaled, f"{log}; {told}" if log else told
+
+
+def _scales_in_words(
+    samples: NodeSamples, apart: list[Apart], asked: Standardize, *, several: bool
+) -> str:
+    """How the features were standardised, and why; `several` graphs are compared."""
+    numeric = samples.n_features
+    if samples.encoding is not None:
+        numeric -= int(np.count_nonzero(samples.encoding.is_indicator))
+    text = "features were standardised: mean 0 and standard deviation 1 over both samples of "
+    option = " (--standardize all, node or none decides)"
+    if asked is Standardize.node:
+        return f"{text}each node by itself{option}"
+    if several and asked is Standardize.auto:
+        return f"{text}all nodes, or of each node where the comparison finds that better{option}"
+    if not apart:
+        return f"{text}all nodes{option}"
+    why = furthest(apart).words
+    if not samples.complete.all():
+        return (
+            f"{text}all nodes{option}; {why}, but some nodes lack one of the samples: without the "
+            "rows of these the others get scales of their own"
         )
-    own: bool | list[str] = asked is Standardize.node or [each.feature for each in apart]
-    scaled = samples.standardized(by_node=own, log=logged)
-    scale = "features were standardised: mean 0 and standard deviation 1 over both samples of "
-    if own is True or len(apart) == samples.n_features:
-        scale += "each node by itself"
-    else:
-        scale += "all nodes"
-        scale += f"; {enumeration([each.feature for each in apart])} at each node" if apart else ""
-    if apart:
-        scale += f", because {furthest(apart).words}"
-    scale += " (--standardize all, node or none decides)"
-    return scaled, f"{log}; {scale}" if log else scale
+    if len(apart) == numeric:
+        return f"{text}each node by itself, because {why}{option}"
+    names = enumeration([each.feature for each in apart])
+    return f"{text}all nodes, and {names} of each node by itself, because {why}{option}"
 
 
 def new_estimator(name: Estimator, **wanted: Any) -> NodeRatioEstimator:

@@ -10,7 +10,7 @@ from graphratio._utils.typing import Label
 _SHOWN = 3
 
 # What helps where nodes differ in level or spread.
-STANDARDIZE_NODES = "samples.standardized(by_node=True)"
+STANDARDIZE_NODES = "samples.standardized(by_node=[...])"
 
 
 @dataclass(frozen=True)

@@ -156,8 +156,13 @@ def _own_features(samples: NodeSamples, by_node: bool | str | Sequence[str]) -> 
     numeric = np.ones(samples.n_features, dtype=bool)
     if samples.encoding is not None:
         numeric = np.logical_not(samples.encoding.is_indicator)
-    if isinstance(by_node, bool):
-        return numeric & by_node
+    if isinstance(by_node, bool | np.bool_):
+        return numeric & bool(by_node)
+    if not isinstance(by_node, Sequence | np.ndarray):
+        raise InputError(
+            f"by_node={by_node!r} is neither True or False nor names of features",
+            "Pass by_node=True for all features, or the names of some",
+        )
     wanted = [by_node] if isinstance(by_node, str) else list(by_node)
     known = [name for name, kept in zip(samples.feature_names, numeric, strict=True) if kept]
     for name in wanted:

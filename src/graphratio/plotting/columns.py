@@ -198,8 +198,8 @@ def own_units(model: Any, column: int) -> str:
     """What to add to the name of a column where nodes have scales of their own."""
     if not has_own_scales(model, column):
         return ""
-    of = " of its logarithm" if takes_logarithm(model, column) else ""
-    return f", SDs{of} from the node's mean"
+    logarithmic = "log " if takes_logarithm(model, column) else ""
+    return f", {logarithmic}SDs from the node's mean"
 
 
 def scale_column(ax: Any, levels: tuple[str, ...], logarithmic: bool) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from graphratio._utils.errors import InputError, enumeration, listing
 from graphratio._utils.typing import BoolArray, FloatArray, IntArray
 from graphratio.data.samples import NodeSamples
-from graphratio.report.node_table import Subject
+from graphratio.report.node_table import NO_SPREAD, Subject
 from graphratio.report.page_file import short
 from graphratio.report.spread_changes import NOTABLE, clear_spreads
 from graphratio.report.verdicts import CHANGED, NodeVerdicts
@@ -31,9 +31,6 @@ _PALE = 3.0
 
 # A direction leads the sentence if it is clear at this share of the changed nodes.
 _SHARE_OF_DIRECTION = 1 / 4
-
-# Rounding, as a share of the values.
-_ROUNDING = 1e-12
 
 # Changes of a mean count up to so many standard deviations.
 _STRONGEST = 3.0
@@ -181,7 +178,7 @@ def _without_direction(
     sizes = f"from {number(spread[0], 2)} to {number(spread[1], 2)}{' ' if unit else ''}{unit}"
     if subject.own_scales[feature]:
         # A typical spread of nodes that are not alike says nothing.
-        sizes = f"by a factor of {number(float(np.exp(np.median(own[sign * own > 0]))), 2)}"
+        sizes = by_factor(float(np.median(np.abs(own[sign * own > 0]))))
     text = f"the spread of {name} {verb} at {where(len(main))} {between}"
     named = [subject.names[i] for i in ranked if i in main][:_NAMED]
     if len(subject.names) > 1:
@@ -198,7 +195,7 @@ def _constants(subject: Subject) -> tuple[FloatArray, FloatArray, BoolArray]:
     """Spread and size of the values, and whether they are constant, (n_nodes, n_features) each."""
     spread = subject.within
     size = np.abs(subject.mean).max(axis=1)
-    return spread, size, spread <= _ROUNDING * size
+    return spread, size, spread <= NO_SPREAD * size
 
 
 def _changes(subject: Subject) -> FloatArray:
@@ -248,13 +245,19 @@ def _spread_ratios(subject: Subject, changed: IntArray) -> FloatArray:
     return ratio
 
 
+def by_factor(log_ratio: float) -> str:
+    """By how much a spread changed, from the logarithm of the ratio of both."""
+    more = " or more" if log_ratio >= _STRONGEST else ""
+    return f"by a factor of {number(float(np.exp(min(log_ratio, _STRONGEST))), 2)}{more}"
+
+
 def in_spreads(change: FloatArray, spread: FloatArray, size: FloatArray) -> FloatArray:
     """Changes in units of the spread; infinite where a constant changed.
 
     Differences that rounding explains in values of this `size` are 0.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(np.abs(change) <= _ROUNDING * size, 0.0, change / spread)
+        return np.where(np.abs(change) <= NO_SPREAD * size, 0.0, change / spread)
 
 
 def _most(subject: Subject, nodes: IntArray, feature: int, words: PageWords) -> str:
@@ -268,7 +271,8 @@ def _most(subject: Subject, nodes: IntArray, feature: int, words: PageWords) -> 
     if every == _amounts(subject, nodes[:1], feature, words):
         # One node, or the same amount everywhere: none changed most.
         return f": {named} ({every})" if len(nodes) <= _NAMED else f", by {every}"
-    return f", most at {named} ({_amounts(subject, strongest, feature, words)})"
+    most = "most, for what is usual there," if subject.own_scales[feature] else "most"
+    return f", {most} at {named} ({_amounts(subject, strongest, feature, words)})"
 
 
 def _amounts(subject: Subject, nodes: IntArray, feature: int, words: PageWords) -> str:

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from graphratio.testing import KindsOfChange
 
 
+# Differences and spreads of this share of the values are rounding.
+NO_SPREAD = 1e-12
+
+
 @dataclass(frozen=True, eq=False)
 class Subject:
     """What a page is about: a model, its samples in its order and original units, node names.
@@ -91,10 +95,14 @@ class Subject:
     def comparable(self, change: FloatArray) -> FloatArray:
         """Changes at all nodes in units that they share, shape (n_nodes, n_features).
 
-        Standard deviations within the node where nodes have scales of their own.
+        Standard deviations within the node where nodes have scales of their own; that of both
+        samples together where each is constant.
         """
-        within = np.where(self.own_scales, self.within, 1.0)
-        return np.divide(change, within, out=np.zeros_like(change), where=within > 0)
+        if not self.own_scales.any():
+            return change
+        varies = self.within > NO_SPREAD * np.abs(self.mean).max(axis=1)
+        unit = np.where(varies, self.within, self.model.scaling_.scale)
+        return np.asarray(change / np.where(self.own_scales, unit, 1.0))
 
     @property
     def own_change(self) -> FloatArray:

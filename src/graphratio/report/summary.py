@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphratio._utils.errors import Argument, Spelling, enumeration, spelled
-from graphratio._utils.typing import IntArray
+from graphratio._utils.typing import FloatArray, IntArray
 from graphratio.data.samples import NodeSamples
 from graphratio.plotting.columns import in_columns
 from graphratio.report.divergence_scale import CLEAR_IN_WORDS, DivergenceScale
-from graphratio.report.headline import PageWords, in_spreads, page_headline
+from graphratio.report.headline import PageWords, by_factor, in_spreads, page_headline
 from graphratio.report.node_table import Subject
 from graphratio.report.spread_changes import NOTABLE
 from graphratio.report.verdicts import NodeVerdicts
@@ -110,20 +110,30 @@ def _doubt(samples: NodeSamples, verdicts: NodeVerdicts) -> str:
 def what_changed(subject: Subject, nodes: IntArray, words: PageWords) -> str:
     """The most notable change of a mean or spread at a node, or at several on average."""
     samples = subject.samples
-    if len(nodes) > 1 and subject.own_scales.any():
-        return _changed_in_own_scales(subject, nodes, words)
     mean, spread = (np.nanmean(part[nodes], axis=0) for part in (subject.mean, subject.spread))
     typical = np.sqrt((spread**2).mean(axis=0))
     largest = np.abs(mean).max(axis=0)
     in_mean, in_spread = (
         in_spreads(np.abs(part[1] - part[0]), typical, largest) for part in (mean, spread)
     )
+    own = subject.own_scales & (len(nodes) > 1)
+    if own.any():
+        # Means over nodes of different levels say nothing.
+        relative = _in_own_scales(subject, nodes)
+        in_mean, in_spread = np.where(own, np.abs(relative), [in_mean, in_spread])
     kind, values, sizes = max(
         ("mean", mean, in_mean), ("spread", spread, in_spread), key=lambda item: item[2].max()
     )
     j = int(np.argmax(sizes))
     if sizes[j] < NOTABLE:
         return "a change of shape more than of mean or spread"
+    if own[j]:
+        row = ("mean", "spread").index(kind)
+        way = "up" if relative[row, j] > 0 else "down"
+        size = f"by {number(sizes[j], 2)} standard deviations of the {words.noun[0]} on average"
+        if kind == "spread":
+            size = _factor(subject, nodes, j)
+        return f"{kind} of {samples.feature_names[j]} {way} {size}"
     if samples.encoding is not None and samples.encoding.is_indicator[j]:
         kind, values = "share", mean
     digits = 3 if abs(values[1, j] - values[0, j]) > 0.01 * abs(values[0, j]) else 5
@@ -139,25 +149,13 @@ def what_changed(subject: Subject, nodes: IntArray, words: PageWords) -> str:
     return f"{text} in {whose} own observations, {change} with the help of neighbours"
 
 
-def _changed_in_own_scales(subject: Subject, nodes: IntArray, words: PageWords) -> str:
-    """The most notable change of several nodes of which some features have scales of their own."""
-    within = subject.within[nodes]
-    known = within > 0
-    in_mean, in_spread = (
-        np.divide(part[nodes, 1] - part[nodes, 0], within, out=np.zeros_like(within), where=known)
-        for part in (subject.mean, subject.spread)
-    )
-    change = np.nanmean([in_mean, in_spread], axis=1)
-    of_spread, j = np.unravel_index(np.argmax(np.abs(change)), change.shape)
-    if abs(change[of_spread, j]) < NOTABLE:
-        return "a change of shape more than of mean or spread"
-    name = subject.samples.feature_names[j]
-    way = "up" if change[of_spread, j] > 0 else "down"
-    if not of_spread:
-        size = number(abs(float(change[0, j])), 2)
-        noun = words.noun[0]
-        return f"mean of {name} {way} by {size} standard deviations of the {noun} on average"
-    # Medians, since a spread that was zero has no factor.
-    before, after = np.median(subject.spread[nodes, :, j] / within[:, [j]], axis=0)
-    factor = max(before, after) / min(before, after) if min(before, after) > 0 else np.inf
-    return f"spread of {name} {way} by a factor of {number(float(factor), 2)}"
+def _in_own_scales(subject: Subject, nodes: IntArray) -> FloatArray:
+    """Changes of mean and spread in the scale of each node, on average, (2, n_features)."""
+    changes = (part[:, 1] - part[:, 0] for part in (subject.mean, subject.spread))
+    return np.array([np.nanmean(subject.comparable(one)[nodes], axis=0) for one in changes])
+
+
+def _factor(subject: Subject, nodes: IntArray, feature: int) -> str:
+    """By how much the spread of a feature typically changed."""
+    spread = np.maximum(subject.spread[nodes, :, feature], np.finfo(float).tiny)
+    return by_factor(abs(float(np.median(np.log(spread[:, 1] / spread[:, 0])))))

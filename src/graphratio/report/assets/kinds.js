@@ -16,7 +16,7 @@ const drawKindCurves = () => data.kinds.curves.forEach((chart, place) => {
     line: { color: kindColour(k + 1), width: 2.5 },
     hovertemplate: `%{x:.4g}: %{y:.3g}<extra>${kindName(k + 1)}</extra>`,
   })), chartLayout({
-    ...sized(paperWidth / 2 - 20), shapes: [line], xaxis: axis(`${shortText(chart.feature, 40 - chart.units.length)}${chart.units}`, levelTicks(chart.levels)),
+    ...sized(paperWidth / 2 - 20), shapes: [line], xaxis: axis(`${shortText(chart.feature, Math.max(14, 40 - chart.units.length))}${chart.units}`, levelTicks(chart.levels)),
     yaxis: axis("ratio", { rangemode: "tozero" }),
   }), stillConfig);
 });
