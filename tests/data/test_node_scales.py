@@ -423,6 +423,12 @@ class TestNeighbours:
         graph = gr.Graph.from_edges([(v, (v + 1) % 30) for v in range(30)])
         assert not neighbours_apart(gr.NodeSamples.from_arrays(*sides), graph)
 
+    @pytest.mark.parametrize("unit", [1e-300, 1e-160, 1e160, 1e300])
+    def test_units_are_no_reason(self, unit):
+        for samples, apart in zip(sensors(), (True, False), strict=False):
+            scaled = replace(samples, values=unit * samples.values)
+            assert bool(neighbours_apart(scaled, sensors()[2])) == apart
+
     def test_features_are_judged_one_by_one(self):
         samples, _, graph, *_ = sensors(level=5.0, uneven=0.0)
         values = samples.values.copy()

@@ -187,7 +187,7 @@ def _fitting(rng: random.Random) -> list[str]:
     if rng.random() < 0.2:
         arguments += ["--alpha", rng.choice(["0", "0.5", "0.999999", "1e-300", "1e-9", "nan"])]
     if rng.random() < 0.2:
-        arguments.extend(["--standardize", "none"])
+        arguments += ["--standardize", rng.choice(["none", "all", "node", "", "Node"])]
     if rng.random() < 0.1:
         arguments += ["--log", rng.choice(["pm25", "no2", "pm25,no2", "lat", ""])]
     return arguments

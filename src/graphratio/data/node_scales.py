@@ -140,7 +140,10 @@ class _Levels:
     @classmethod
     def of(cls, samples: NodeSamples) -> _Levels:
         count = np.maximum(samples.sizes.sum(axis=1), 1.0)[:, np.newaxis]
-        return cls(samples, count, *from_means(samples.node_index, samples.values, len(count)))
+        largest = np.abs(samples.values).max(axis=0, initial=0.0)
+        # In units of the largest value, because squares of very large or small numbers are lost.
+        values = samples.values / np.where(largest > 0, largest, 1.0)
+        return cls(samples, count, *from_means(samples.node_index, values, len(count)))
 
     def means(self, values: FloatArray) -> FloatArray:
         """Mean at every node over both samples, shape (n_nodes, n_features); 0 without any."""
