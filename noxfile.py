@@ -24,6 +24,7 @@ BESIDE_OLDEST = ["pyarrow==15.*"]
 # geopandas needs NumPy 2, so these stay out of the oldest run.
 SPATIAL = [
     "--ignore=tests/data/test_geography.py",
+    "--deselect=tests/project/test_docs.py::test_code_on_the_page_runs[how-to/geopandas.md]",
     *(
         f"--deselect=src/graphratio/data/{module}::graphratio.data.{name}"
         for module, name in (

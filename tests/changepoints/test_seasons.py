@@ -193,7 +193,7 @@ def test_slopes_given_changes_are_those_of_least_squares():
     design = np.c_[np.arange(60), levels]
     for node in range(2):
         there = np.isfinite(values[:, node, 0])
-        expected = np.linalg.lstsq(design[there], values[there, node, 0])[0][0]
+        expected = np.linalg.lstsq(design[there], values[there, node, 0], rcond=None)[0][0]
         assert found[node, 0] == pytest.approx(expected)
 
 

@@ -71,7 +71,7 @@ def test_edges_into_a_box_are_not_drawn():
     layout = node_layout(graph)
     joined = {tuple(edge) for edge in layout.edges.tolist()}
     assert (40, 41) in joined
-    assert graph.adjacency[40, :40].sum() > 0
+    assert graph.adjacency.toarray()[40, :40].sum() > 0
     assert not any(a < 40 <= b for a, b in joined)
     assert "2 places far away are drawn in a box" in layout.caption
 

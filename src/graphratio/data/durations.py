@@ -40,8 +40,8 @@ def parse_duration(text: str) -> np.timedelta64:
 
     Examples
     --------
-    >>> parse_duration("90min")
-    np.timedelta64(5400000000,'us')
+    >>> print(parse_duration("90min"))
+    5400000000 microseconds
     """
     match = _DURATION.fullmatch(text.strip())
     if match is None or (match[1] and not int(match[1])):
