@@ -115,7 +115,7 @@ def column_sums(group: IntArray, values: FloatArray, n_groups: int) -> FloatArra
 def from_means(group: IntArray, values: FloatArray, n_groups: int) -> tuple[FloatArray, FloatArray]:
     """Means of groups of rows, (n_groups, columns), and differences to them, (n_rows, columns).
 
-    What varies by rounding only does not differ. The mean of no rows is 0.
+    Differences that are only rounding are zero, and so is the mean of no rows.
 
     Examples
     --------

@@ -23,8 +23,8 @@ FAR_APART = 3.0
 UNEVEN = 0.35
 
 # Neighbours share little if their means are typically further apart than this many spreads, or
-# their spreads differ by more than this factor. Held-out losses of simulated sensors with levels
-# and spreads of their own begin to favour separate scales a little below both.
+# their spreads differ by more than this factor. For simulated sensors, held-out losses are lower
+# with separate scales already a little below both numbers.
 NEIGHBOURS_APART = 1.0
 NEIGHBOURS_UNEVEN = 1.5
 # What neighbours differ by at random is allowed in addition, so many times its variance: nodes that
@@ -70,7 +70,7 @@ def nodes_differ(samples: NodeSamples) -> bool:
 
 
 def neighbours_apart(samples: NodeSamples, graph: Graph) -> list[Apart]:
-    """The features in which neighbours differ so much that they share little, in their order.
+    """Features in which neighbours differ so much that they share little, in the order given.
 
     Typical is the median over the edges; without any, over pairs of nodes from anywhere.
 

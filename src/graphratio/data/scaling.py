@@ -91,7 +91,7 @@ class Scaling:
     def by_node(
         self, values: FloatArray, node: IntArray, nodes: tuple[Label, ...], own: BoolArray
     ) -> Self:
-        """The same transform, but with a mean and a spread of every node for the `own` features.
+        """The same transform, but the `own` features have a mean and a spread at every node.
 
         What does not vary at a node takes the typical scale of the other nodes. `node` is the
         position in `nodes` of every row.
@@ -247,7 +247,7 @@ def in_common_units(scaling: Scaling | None, points: FloatArray) -> FloatArray:
 def _moments(values: FloatArray, node: IntArray, n_nodes: int) -> tuple[FloatArray, FloatArray]:
     """Mean and scale of every feature at every node, shape (n_nodes, n_features)."""
     mean, away = from_means(node, values, n_nodes)
-    # Of each node by itself: one may have units a trillion times larger than another.
+    # One unit per node, since values at one may be a trillion times larger than at another.
     largest = np.zeros_like(mean)
     np.maximum.at(largest, node, np.abs(away))
     unit = np.where(largest > 0, largest, 1.0)

@@ -336,7 +336,7 @@ def node_scales(samples: NodeSamples, ordered: FloatArray) -> list[SampleFinding
                     "All nodes share one unit, in which changes there have hardly any size, even "
                     "if a test finds them: ",
                     *logarithm,
-                    *("" if whole else ("leave out nodes without one of the samples and ",)),
+                    *(() if whole else ("leave out nodes without one of the samples and ",)),
                     "standardise each node by itself, ",
                     Argument(STANDARDIZE_NODES),
                 ),

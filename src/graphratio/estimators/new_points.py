@@ -36,7 +36,7 @@ def read_points(model: NodeRatioEstimator, x: Any) -> FloatArray:
 def scaled_points(
     model: NodeRatioEstimator, x: Any, node: Label | None = None, *, standardized: bool = False
 ) -> FloatArray:
-    """Check new points and bring them into the scale of the fit, at a node if nodes differ.
+    """Check new points and scale them as the fit does, at a node if each has its own scale.
 
     With `standardized` they are in this scale already.
     """

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from graphratio.testing import KindsOfChange
 
 
-# Differences and spreads of this share of the values are rounding.
+# Differences and spreads below this share of the values are rounding.
 NO_SPREAD = 1e-12
 
 
